@@ -307,12 +307,13 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
 }
 
 bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
-             const struct search_options *options, int64_t step_ns, const char *path, struct error *err)
+             const struct search_options *options, int64_t step_ns, const char *path, bool exported, struct error *err)
 {
     say_tries(cli, target, choice);
     if (!say_cost(cli, in, options, step_ns, err))
         return false;
-    fprintf(cli->talk, "next: cleave export %s --to %s -o DIR\n", path ? path : "PLAN (write one with -o)",
-            target->short_name);
+    if (!exported)
+        fprintf(cli->talk, "next: cleave export %s --to %s -o DIR\n", path ? path : "PLAN (write one with -o)",
+                target->short_name);
     return true;
 }

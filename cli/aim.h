@@ -17,6 +17,9 @@ bool aim_predicted(struct launch_context *context, struct inputs *in, struct err
 /* The plan as a launch that keeps the target's rules; a failure says what it breaks. In the inputs' arena. */
 bool aim_launch(struct launch *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 struct error *err);
+/* Writes the plan's launch to the folder, and its files' names to `out`. In export.c. */
+bool aim_export(FILE *out, struct inputs *in, const struct target *target, const struct plan *plan,
+                const struct launch_context *context, const char *folder, struct error *err);
 /* Whether the launch keeps the target's rules; a failure says which it breaks. */
 bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err);
 /* struct explainer's search, of plans that the target can be told. self: struct aim, which stays. */
@@ -30,8 +33,8 @@ bool aim_explain(void *self, struct search_result **out, const struct facts *fac
 /* search_run() for a target: in its space, of plans that it can be told. */
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
                 const struct target *target, const struct search_options *options, struct error *err);
-/* Says what else the target could be told, what its limits cost against the space without them, and how it is launched.
- * options: of the whole space. path: of the plan's file, NULL: none. */
+/* Says what else the target could be told, what its limits cost against the space without them, and, unless it is
+ * exported, how that is done. options: of the whole space. path: of the plan's file, NULL: none. */
 bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
-             const struct search_options *options, int64_t step_ns, const char *path, struct error *err);
+             const struct search_options *options, int64_t step_ns, const char *path, bool exported, struct error *err);
 #endif

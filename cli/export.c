@@ -62,7 +62,7 @@ static bool write_one(const char *folder, const struct launch_file *file, struct
     return good;
 }
 
-static bool write_all(const struct cli *cli, const char *folder, const struct launch_files *files, struct error *err)
+static bool write_all(FILE *out, const char *folder, const struct launch_files *files, struct error *err)
 {
     if (!make_folder(folder, err))
         return false;
@@ -70,8 +70,22 @@ static bool write_all(const struct cli *cli, const char *folder, const struct la
         if (!write_one(folder, &files->list[i], err))
             return false;
     for (int i = 0; i < files->count; i++)
-        fprintf(cli->out, "%s/%s\n", folder, files->list[i].name);
+        fprintf(out, "%s/%s\n", folder, files->list[i].name);
     return true;
+}
+
+bool aim_export(FILE *out, struct inputs *in, const struct target *target, const struct plan *plan,
+                const struct launch_context *context, const char *folder, struct error *err)
+{
+    struct launch_files files = { 0 };
+    struct launch launch;
+    bool good = aim_launch(&launch, in, target, plan, err) &&
+                (target->write(&files, &launch, context) || fail_memory(err)) &&
+                reads_back(target, &files, &launch, in, err) && write_all(out, folder, &files, err);
+    if (good)
+        fprintf(in->cli->talk, "for %s; next: read %s/README.md\n", target->release, folder);
+    launch_files_free(&files);
+    return good;
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
@@ -79,8 +93,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 {
     const struct export_options *o = given;
     struct inputs in = { .cli = cli };
-    struct launch_files files = { 0 };
-    struct launch launch;
     struct text folder = { 0 };
     const struct target *target = NULL;
     (void)operand_count;
@@ -89,8 +101,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         return ERROR_NONE;
     }
     if (!aim_target(&target, "--to", o->to, err) ||
-        !inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err) ||
-        !aim_launch(&launch, &in, target, in.plan_file->plan, err))
+        !inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err))
         goto cleanup;
     struct launch_context context = aim_context(&in);
     if (!aim_predicted(&context, &in, err))
@@ -99,13 +110,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         text_add(&folder, o->output);
     else
         text_printf(&folder, "%s-%s", in.model->name, target->short_name);
-    if (folder.failed || !target->write(&files, &launch, &context))
+    if (folder.failed)
         fail_memory(err);
-    else if (reads_back(target, &files, &launch, &in, err) && write_all(cli, folder.data, &files, err))
-        fprintf(cli->talk, "for %s; next: read %s/README.md\n", target->release, folder.data);
+    else
+        aim_export(cli->out, &in, target, in.plan_file->plan, &context, folder.data, err);
 cleanup:
     text_free(&folder);
-    launch_files_free(&files);
     inputs_free(&in);
     return ERROR_NONE;
 }

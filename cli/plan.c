@@ -1,5 +1,6 @@
 #include "cli/accuracy_note.h"
 #include "cli/aim.h"
+#include "cli/batches.h"
 #include "cli/certificate_text.h"
 #include "cli/explanation.h"
 #include "cli/memory_account.h"
@@ -13,7 +14,6 @@
 #include "formats/certificate_write.h"
 #include "host/clock.h"
 #include "host/heap.h"
-#include "planner/search/batch.h"
 #include "planner/explain/explain_facts.h"
 #include "planner/explain/explain_several.h"
 #include "planner/space/choice.h"
@@ -25,7 +25,7 @@ enum { MOST_SEQUENCES = 1 << 17, MOST_BATCH = 1000000000 }; /* that --batch auto
 
 struct plan_arguments {
     struct space_options space;
-    const char *output, *pareto, *batch, *objective;
+    const char *output, *launch, *pareto, *batch, *objective;
     struct text_list skip, prices;
     int64_t top;
     bool json, timings;
@@ -50,6 +50,8 @@ static const struct option options[] = {
     OBJECTIVE_OPTION(offsetof(struct plan_arguments, objective)),
     PRICE_OPTION(offsetof(struct plan_arguments, prices)),
     OUTPUT_OPTION(offsetof(struct plan_arguments, output), "the plan file"),
+    TEXT_OPTION("launch", offsetof(struct plan_arguments, launch), "DIR",
+                "with --target: the folder for its launch, as cleave export writes it"),
     INT_OPTION("top", offsetof(struct plan_arguments, top), "K", 1, 64,
                "shows the K best plans that differ in more than trifles (1)"),
     TEXT_OPTION("pareto", offsetof(struct plan_arguments, pareto), "RESOURCE",
@@ -109,20 +111,6 @@ static bool write_top(struct json_writer *w, const struct answer *answer, struct
     return true;
 }
 
-static void write_batches(struct json_writer *w, const struct batch_choice *choice)
-{
-    json_write_key(w, "batches");
-    json_begin_array(w);
-    for (int i = 0; i < choice->try_count; i++) {
-        json_begin_object(w);
-        json_put_int(w, "batch", choice->tries[i].batch);
-        if (choice->tries[i].step_ns > 0)
-            json_put_double(w, "step_s", (double)choice->tries[i].step_ns / 1e9);
-        json_end_object(w);
-    }
-    json_end_array(w);
-}
-
 /* The plan file with its certificate, but for the brace that ends it. */
 static void begin_plan_file(struct json_writer *w, const struct answer *answer)
 {
@@ -149,7 +137,7 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
     if (answer->a->pareto)
         pareto_put(&w, &answer->frontier);
     if (answer->most_batch > 0)
-        write_batches(&w, &answer->batches);
+        batches_put(&w, &answer->batches);
     if (answer->prices->count > 0) {
         struct spending spending = spending_of_answer(answer);
         json_write_key(&w, "cost");
@@ -401,27 +389,22 @@ static bool say_target(const struct cli *cli, const struct answer *answer, const
     if (a->json || inputs_is_stdout(a->output))
         return true;
     return aim_say(cli, answer->in, answer->target, &answer->choice, o,
-                   answer->ranking.plans[0].estimate->prediction.step_ns, a->output, err);
+                   answer->ranking.plans[0].estimate->prediction.step_ns, a->output, a->launch != NULL, err);
 }
 
-/* Which batches were tried, and what they give. */
-static void print_batches(const struct cli *cli, const struct batch_choice *choice)
+/* Beside a plan file on standard output nothing else is written there. */
+static bool write_launch(const struct cli *cli, const struct answer *answer, struct error *err)
 {
-    char number[TEXT_NUMBER_BYTES];
-    if (choice->best >= 0)
-        fprintf(cli->talk, "batch: %lld sequences of those tried%s%s\n", (long long)choice->batch,
-                choice->settled ? "; doubling brought less than 0.5 % twice" : "",
-                choice->ended ? " (ended early)" : "");
-    else if (choice->try_count > 0)
-        fprintf(cli->talk, "batch: none of those tried has a plan%s\n", choice->ended ? " (ended early)" : "");
-    for (int i = 0; i < choice->try_count; i++) {
-        const struct batch_try *tried = &choice->tries[i];
-        if (tried->step_ns > 0)
-            fprintf(cli->talk, "  %8lld: step %s, %.4g sequences/s\n", (long long)tried->batch,
-                    text_duration_ns(number, tried->step_ns), batch_rate(tried));
-        else
-            fprintf(cli->talk, "  %8lld: no plan\n", (long long)tried->batch);
-    }
+    const struct plan_arguments *a = answer->a;
+    const struct search_plan *best = &answer->ranking.plans[0];
+    const struct prediction *p = &best->estimate->prediction;
+    struct launch_context context = aim_context(answer->in);
+    context.step_ns = p->step_ns;
+    context.stage_count = p->stage_count;
+    context.peak_bytes = p->peak_bytes;
+    context.available_bytes = p->available_bytes;
+    return !a->launch || aim_export(a->json || inputs_is_stdout(a->output) ? cli->talk : cli->out, answer->in,
+                                    answer->target, best->plan, &context, a->launch, err);
 }
 
 /* The search for a target, of batches where none was given, or of one. */
@@ -491,7 +474,7 @@ static bool search_and_answer(const struct cli *cli, struct answer *answer, stru
     good = good && find(answer, &o, &result, err);
     progress_clear(&progress);
     if (good && answer->most_batch > 0)
-        print_batches(cli, &answer->batches);
+        batches_print(cli, &answer->batches);
     if (good && a->timings)
         print_timings(cli, result, before_ns);
     good = good && (result->feasible || say_infeasible(cli, answer, result, err));
@@ -503,7 +486,7 @@ static bool search_and_answer(const struct cli *cli, struct answer *answer, stru
         progress_clear(&progress);
         answer->explainer.options.calls.progress = NULL; /* the plan is there */
         good = good && hand_out(cli, answer, err) &&
-               (answer->target             ? say_target(cli, answer, &o, err)
+               (answer->target             ? say_target(cli, answer, &o, err) && write_launch(cli, answer, err)
                 : answer->objective->found ? true /* parts were looked at, or are not asked for */
                                            : suggest_fewer(cli, answer, err));
     }
@@ -558,6 +541,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     int64_t most = 0;
     (void)operand_count;
     heap_expect_much();
+    if (a->launch && !a->space.target) {
+        fail(err, "--launch %s: --target is missing: what it is for, for example --target megatron", a->launch);
+        return ERROR_NONE;
+    }
     if (inputs_can_write(a->output, err) && read_batch(a, &job, &most, err) &&
         space_inputs(&in, &space, operands[0], &job, err) &&
         read_objective(a, &in, &prices, &objective, most > 0, err) &&

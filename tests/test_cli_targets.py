@@ -39,7 +39,8 @@ def same(a, b):
 def round_trip(folder, target, model, cluster, batch, sequence):
     plan, again, launch = folder / "plan.json", folder / "again.json", folder / "launch"
     job = f"{target} {model} {cluster}"
-    code, out, err = cleave("plan", model, "--cluster", cluster, "--batch", batch, "--seq", sequence, "--target", target, "-o", plan)
+    code, out, err = cleave("plan", model, "--cluster", cluster, "--batch", batch, "--seq", sequence, "--target", target, "-o", plan,
+                            "--launch", folder / "own")
     if code != 0:  # what a target cannot be told, or what does not fit, is refused by a reason
         check(f"{job}: plan", code in (2, 3) and "error: " in err, (code, err))
         return 0
@@ -48,6 +49,8 @@ def round_trip(folder, target, model, cluster, batch, sequence):
     check(f"{job}: export", code == 0, err)
     if code != 0:
         return 0
+    written = {file.name: file.read_bytes() for file in launch.iterdir()} if launch.is_dir() else {}
+    check(f"{job}: plan --launch", written and written == {file.name: file.read_bytes() for file in (folder / "own").iterdir()}, written.keys())
     check(f"{job}: files", (launch / "README.md").exists() and (launch / LAUNCH[target]).exists(), out)
     code, out, err = cleave("estimate", "--from", target, launch / LAUNCH[target], "--model", model, "--cluster", cluster, "--batch", batch,
                             "--seq", sequence, "-o", again)
@@ -157,6 +160,9 @@ def main():
         for job in jobs:
             with tempfile.TemporaryDirectory() as folder:
                 made += round_trip(pathlib.Path(folder), target, *job)
+    job = ("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--launch")
+    code, _, err = cleave(*job, "x")
+    check("--launch for nobody", code == 2 and "--target is missing" in err, err)
     with tempfile.TemporaryDirectory() as folder:
         others_tools(pathlib.Path(folder))
     check("most are launched", made >= 4 * len(jobs), made)
