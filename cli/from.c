@@ -89,6 +89,7 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
         return fail(err, "--model is missing: the launch does not describe the model; name a file or one of the zoo");
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
+    in->context.target = from->target->allow ? from->target->name : NULL;
     in->model->whole_blocks = true;
     return true;
 }
