@@ -82,9 +82,9 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
 static bool time_known_plans(struct asking *a)
 {
     const struct explained *known[] = { a->plan, a->out->base.explained };
-    const struct facts *facts[MAX_WHAT_IFS];
+    const struct facts *facts[MAX_WHAT_IFS] = { NULL };
     struct account *accounts = arena_alloc(&a->e->arena, MAX_WHAT_IFS, sizeof *accounts);
-    struct asked *same[MAX_WHAT_IFS];
+    struct asked *same[MAX_WHAT_IFS] = { NULL };
     int count = 0;
     if (!accounts)
         return fail_memory(a->err);
@@ -401,7 +401,7 @@ static bool answer_draw(void *self, int index, const struct solution *found, str
 static bool time_known(struct drawing *d, int count, struct error *err)
 {
     struct explainer *e = d->e;
-    const struct facts *facts[MOST_QUERIES];
+    const struct facts *facts[MOST_QUERIES] = { NULL };
     for (int i = 0; i < count; i++)
         facts[i] = d->queries[i].facts;
     if (!explainer_accounts(e, d->plan, facts, count, d->owns, err))
