@@ -180,16 +180,16 @@ static bool check_answer(struct partition_answer *answer, const char *name, stru
 {
     static const double told_apart = 1e-9;
     struct stage_plan *found = answer->found;
-    double rounding = (answer->terms + 8) * DBL_EPSILON, lost = rounding * answer->summed;
+    double rounding = (answer->sums.terms + 8) * DBL_EPSILON, lost = rounding * answer->sums.time;
     bool coarse = lost > told_apart * found->value;
     if (!found->feasible)
         return true;
-    if (isinf(answer->objective) && rounding * answer->summed_bytes > told_apart * answer->room_bytes)
+    if (isinf(answer->objective) && rounding * answer->sums.bytes > told_apart * answer->room_bytes)
         return fail(
             err,
             "%s: the bytes of nodes add up to %.3g, of which numbers of 64 bits do not tell %.3g apart, too few "
             "for devices of %.3g",
-            name, answer->summed_bytes, rounding * answer->summed_bytes, answer->room_bytes);
+            name, answer->sums.bytes, rounding * answer->sums.bytes, answer->room_bytes);
     if (!(fabs(answer->objective - found->value) <= told_apart * fabs(found->value) + lost))
         return fail_kind(err, ERROR_BUG, "partition: the search says %.17g, the plan's nodes say %.17g", found->value,
                          answer->objective);

@@ -2,7 +2,6 @@
 #include "peers/dnn.h"
 #include "peers/pipedream.h"
 #include "peers/piper.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,15 +76,11 @@ static bool solve_pipedream(const struct partition_request *request, struct aren
         return false;
     if (!pipedream_solve(&graph, &options, &request->limits, arena, plan, err))
         return error_within(err, "%s", request->name);
-    *out = (struct partition_answer){
-        .found = &plan->found, .unit = "s", .plan = plan, .graph = &plan->graph, .terms = graph.node_count
-    };
-    double slowest = options.bytes_per_s[0];
-    if (options.level_count > 1)
-        slowest = fmin(slowest, options.bytes_per_s[1]);
-    for (int v = 0; v < graph.node_count; v++)
-        out->summed += (graph.nodes[v].forward_ms + graph.nodes[v].backward_ms) / 1000 +
-                       4 * graph.nodes[v].parameter_bytes / slowest;
+    *out = (struct partition_answer){ .found = &plan->found,
+                                      .unit = "s",
+                                      .plan = plan,
+                                      .graph = &plan->graph,
+                                      .sums = pipedream_sums(&graph, &options) };
     if (plan->found.feasible)
         out->objective = pipedream_evaluate(&plan->graph, &options, plan->stages, plan->found.stage_count, arena);
     return true;
@@ -135,31 +130,6 @@ static void print_pipedream(struct text *out, const struct partition_answer *ans
 
 /* ---- Piper ---- */
 
-static void sum_piper(const struct piper_graph *graph, const struct piper_options *options,
-                      struct partition_answer *out)
-{
-    double bytes = 0;
-    for (int v = 0; v < graph->node_count; v++)
-        for (int i = 0; i < graph->nodes[v].degree_count; i++) {
-            const struct piper_degree *degree = &graph->nodes[v].degrees[i];
-            bytes += 4 * degree->parameter_bytes;
-            for (int k = 0; k < graph->nodes[v].in_count; k++)
-                bytes += 2 * degree->sync_in[k];
-            for (int k = 0; k < graph->nodes[v].out_count; k++)
-                bytes += 2 * degree->sync_out[k];
-            for (int k = 0; k < degree->variant_count; k++) {
-                const struct piper_variant *variant = &degree->variants[k];
-                out->summed += variant->time * options->time_unit;
-                out->summed_bytes += variant->memory_a * (double)graph->device_count + variant->memory_b;
-            }
-        }
-    for (int e = 0; e < graph->edge_count; e++)
-        bytes += 4 * graph->edges[e].bytes;
-    out->summed += bytes / graph->bytes_per_s;
-    out->room_bytes = graph->memory_bytes;
-    out->terms = graph->node_count + graph->edge_count;
-}
-
 static bool solve_piper(const struct partition_request *request, struct arena *arena, struct partition_answer *out,
                         struct error *err)
 {
@@ -185,8 +155,12 @@ static bool solve_piper(const struct partition_request *request, struct arena *a
     graph->micro_batch_count = request->micro_batches > 0 ? request->micro_batches : graph->micro_batch_count;
     if (!piper_solve(graph, &options, &request->limits, arena, plan, err))
         return error_within(err, "%s", request->name);
-    *out = (struct partition_answer){ .found = &plan->found, .unit = "s per sample", .plan = plan, .graph = graph };
-    sum_piper(graph, &options, out);
+    *out = (struct partition_answer){ .found = &plan->found,
+                                      .unit = "s per sample",
+                                      .plan = plan,
+                                      .graph = graph,
+                                      .sums = piper_sums(graph, &options),
+                                      .room_bytes = graph->memory_bytes };
     if (plan->found.feasible)
         out->objective = piper_evaluate(graph, &options, plan->stages, plan->found.stage_count);
     return true;
@@ -244,15 +218,12 @@ static bool solve_dnn(const struct partition_request *request, struct arena *are
     graph->cpu_count = request->cpus >= 0 ? request->cpus : graph->cpu_count;
     if (!dnn_solve(graph, &request->limits, arena, plan, err))
         return error_within(err, "%s", request->name);
-    *out =
-        (struct partition_answer){ .found = &plan->found, .unit = "of the file's time", .plan = plan, .graph = graph };
-    for (int v = 0; v < graph->node_count; v++) {
-        const struct dnn_node *node = &graph->nodes[v];
-        out->summed += node->cpu_latency + (node->supported ? node->accelerator_latency : 0) + node->cost;
-        out->summed_bytes += node->bytes;
-    }
-    out->room_bytes = graph->accelerator_bytes;
-    out->terms = graph->node_count;
+    *out = (struct partition_answer){ .found = &plan->found,
+                                      .unit = "of the file's time",
+                                      .plan = plan,
+                                      .graph = graph,
+                                      .sums = dnn_sums(graph),
+                                      .room_bytes = graph->accelerator_bytes };
     if (plan->found.feasible)
         out->objective = dnn_evaluate(graph, plan->stages, plan->found.stage_count);
     return true;

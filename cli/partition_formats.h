@@ -21,10 +21,9 @@ struct partition_answer {
     struct stage_plan *found;
     double objective; /* computed anew from the nodes of the plan; NAN: the plan is wrong, our bug; INFINITY: so it is,
                          or what was summed up says nothing */
-    double summed; /* no less than any sum whose differences loads are made of, in the objective's unit; 0: none are */
-    double summed_bytes, room_bytes; /* the same of memory, and what a device has; 0: its sums are not checked */
-    int terms;                       /* of such a sum at most */
-    const char *unit;                /* of the objective */
+    struct graph_sums sums; /* zeroes: loads are no differences of sums */
+    double room_bytes;      /* of a device, which sums.bytes are held against */
+    const char *unit;       /* of the objective */
     const void *plan, *graph;
 };
 struct partition_format {

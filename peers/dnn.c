@@ -579,3 +579,14 @@ double dnn_evaluate(const struct dnn_graph *graph, const struct dnn_stage *stage
     }
     return cpus <= graph->cpu_count && stage_count - cpus <= graph->accelerator_count ? worst : INFINITY;
 }
+
+struct graph_sums dnn_sums(const struct dnn_graph *graph)
+{
+    struct graph_sums sums = { .terms = graph->node_count };
+    for (int v = 0; v < graph->node_count; v++) {
+        const struct dnn_node *node = &graph->nodes[v];
+        sums.time += node->cpu_latency + (node->supported ? node->accelerator_latency : 0) + node->cost;
+        sums.bytes += node->bytes;
+    }
+    return sums;
+}

@@ -47,6 +47,7 @@ bool dnn_solve(const struct dnn_graph *graph, const struct stage_limits *limits,
 /* The objective of given stages, straight from the nodes; NAN when a node is not in exactly one stage or a forward edge
  * goes back, INFINITY when a stage does not fit or there are not so many devices. */
 double dnn_evaluate(const struct dnn_graph *graph, const struct dnn_stage *stages, int stage_count);
+struct graph_sums dnn_sums(const struct dnn_graph *graph);
 /* Load of a set of nodes on a device; INFINITY when it does not fit. */
 double dnn_stage_load(const struct dnn_graph *graph, const uint64_t *nodes, bool on_cpu);
 /* What stays together, numbered in an order in which it can be placed: part_of (node_count); parts and the edges

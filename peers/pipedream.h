@@ -46,6 +46,7 @@ bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream
  * are not a chain of ideals that uses all machines. */
 double pipedream_evaluate(const struct pipedream_graph *prepared, const struct pipedream_options *options,
                           const struct pipedream_stage *stages, int stage_count, struct arena *arena);
+struct graph_sums pipedream_sums(const struct pipedream_graph *graph, const struct pipedream_options *options);
 /* Removes each source whose description begins with "Input" and then each sink that begins with "__getitem__". */
 bool pipedream_prepare(const struct pipedream_graph *graph, struct arena *arena, struct pipedream_graph *out,
                        struct error *err);

@@ -107,3 +107,15 @@ double pipedream_evaluate(const struct pipedream_graph *prepared, const struct p
     bool sound = e.sound && all_placed(&e) && machines == options->machines[options->level_count == 2];
     return sound ? e.worst_s : NAN;
 }
+
+struct graph_sums pipedream_sums(const struct pipedream_graph *graph, const struct pipedream_options *options)
+{
+    struct graph_sums sums = { .terms = graph->node_count };
+    double slowest = options->bytes_per_s[0];
+    for (int l = 1; l < options->level_count; l++)
+        slowest = fmin(slowest, options->bytes_per_s[l]);
+    for (int v = 0; v < graph->node_count; v++)
+        sums.time += (graph->nodes[v].forward_ms + graph->nodes[v].backward_ms) / 1000 +
+                     4 * graph->nodes[v].parameter_bytes / slowest;
+    return sums;
+}

@@ -74,4 +74,5 @@ double piper_stage_load(const struct piper_graph *graph, const struct piper_opti
  */
 double piper_evaluate(const struct piper_graph *graph, const struct piper_options *options,
                       const struct piper_stage *stages, int stage_count);
+struct graph_sums piper_sums(const struct piper_graph *graph, const struct piper_options *options);
 #endif

@@ -85,3 +85,27 @@ double piper_evaluate(const struct piper_graph *graph, const struct piper_option
     }
     return devices <= graph->device_count && behind <= graph->micro_batch_count ? worst : INFINITY;
 }
+
+struct graph_sums piper_sums(const struct piper_graph *graph, const struct piper_options *options)
+{
+    struct graph_sums sums = { .terms = graph->node_count + graph->edge_count };
+    double bytes = 0;
+    for (int v = 0; v < graph->node_count; v++)
+        for (int i = 0; i < graph->nodes[v].degree_count; i++) {
+            const struct piper_degree *degree = &graph->nodes[v].degrees[i];
+            bytes += 4 * degree->parameter_bytes;
+            for (int k = 0; k < graph->nodes[v].in_count; k++)
+                bytes += 2 * degree->sync_in[k];
+            for (int k = 0; k < graph->nodes[v].out_count; k++)
+                bytes += 2 * degree->sync_out[k];
+            for (int k = 0; k < degree->variant_count; k++) {
+                const struct piper_variant *variant = &degree->variants[k];
+                sums.time += variant->time * options->time_unit;
+                sums.bytes += variant->memory_a * (double)graph->device_count + variant->memory_b;
+            }
+        }
+    for (int e = 0; e < graph->edge_count; e++)
+        bytes += 4 * graph->edges[e].bytes;
+    sums.time += bytes / graph->bytes_per_s;
+    return sums;
+}

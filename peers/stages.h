@@ -91,6 +91,14 @@ struct stage_plan {
     int passes;
 };
 
+/* What numbers of 64 bits tell of a graph's loads: these are differences of sums over its nodes, which lose a part of
+ * what is summed up. */
+struct graph_sums {
+    double time;  /* no less than any such sum, in the objective's unit */
+    double bytes; /* the same of memory; 0: its sums are no differences */
+    int terms;    /* of a sum at most */
+};
+
 /* Fails for want of memory, or when the plug-in fails. Nothing fits: feasible is false, and exhausted says whether that
  * is proven. Deterministic unless stops() is not. */
 bool stages_bottleneck(const struct stage_model *model, const struct dag *dag, const struct stage_limits *limits,

@@ -62,4 +62,10 @@ static inline struct graph *graph_of(const struct model *model, int64_t batch, i
 #define BODY(layers)                                                                                                   \
     MODEL("{\"kind\":\"embedding\"}," layers ",{\"kind\":\"head\",\"norm\":\"none\"},{\"kind\":\"loss\"}")
 #define ATTENTION(more) "{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\"" more "}"
+/* Extents of a segment that is not split: (MAX_AXES). */
+static inline void whole(const struct segment *segment, int64_t extents[MAX_AXES])
+{
+    for (int i = 0; i < MAX_AXES; i++)
+        extents[i] = segment->axes[i].size;
+}
 #endif

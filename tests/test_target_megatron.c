@@ -1,9 +1,7 @@
 /* Megatron-LM as a target: what is written is read back as the same launch and the same model, of random launches that
  * the rules allow; what people have is read; what Megatron-LM would refuse is refused by its rule. */
-#include "models/operators.h"
-#include "planner/program/schedule.h"
-#include "tests/model_files.h"
 #include "tests/random_launches.h"
+#include "tests/target_launches.h"
 
 static const struct target *megatron(void)
 {
@@ -11,15 +9,6 @@ static const struct target *megatron(void)
     ck_assert_ptr_nonnull(target);
     ck_assert_ptr_eq(target, target_find("megatron-lm"));
     return target;
-}
-
-static const struct text *file_of(const struct launch_files *files, const char *name)
-{
-    for (int i = 0; i < files->count; i++)
-        if (strcmp(files->list[i].name, name) == 0)
-            return &files->list[i].text;
-    ck_abort_msg("no file %s", name);
-    return NULL;
 }
 
 /* The sizes of a model that was read are those that were written, to the last parameter. */
@@ -66,7 +55,7 @@ START_TEST(test_round_trip)
                                           .device_name = round % 2 ? "h100-sxm" : "b200" };
         if (!target_broken_rule(target, &launch, &context)) {
             ck_assert(target->write(&files, &launch, &context));
-            const struct text *script = file_of(&files, file);
+            const struct text *script = file_named(&files, file);
             ck_assert_msg(target->read(&read, &arena, file, script->data, script->length, &err), "%s\n%s", err.message,
                           script->data);
             ck_assert_msg(launch_equal(&launch, &read.launch), "read otherwise:\n%s", script->data);
@@ -158,30 +147,12 @@ static const struct {
         .piece_blocks = uneven } },
 };
 
-static void check_golden(const char *target, const char *name, const struct launch_file *file)
-{
-    char path[1024];
-    snprintf(path, sizeof path, SOURCE_ROOT "/tests/targets/%s/%s/%s", target, name, file->name);
-    FILE *stream = fopen(path, getenv("CLEAVE_WRITE_GOLDEN") ? "w+b" : "rb");
-    ck_assert_msg(stream != NULL, "cannot open %s", path);
-    if (getenv("CLEAVE_WRITE_GOLDEN"))
-        fwrite(file->text.data, 1, file->text.length, stream);
-    rewind(stream);
-    char *text = calloc(1, 1 << 16);
-    size_t length = fread(text, 1, (1 << 16) - 1, stream);
-    fclose(stream);
-    ck_assert_msg(length == file->text.length && memcmp(text, file->text.data, length) == 0, "%s differs:\n%s", path,
-                  file->text.data);
-    free(text);
-}
-
 START_TEST(test_golden)
 {
     const struct target *target = target_find(both[_i % 2].name);
     const struct launch *launch = &golden[_i / 2].launch;
     struct model *model = model_of_zoo(golden[_i / 2].model);
     struct graph *graph = graph_of(model, 1, launch->sequence, 128);
-    struct launch_files files = { 0 };
     int64_t peaks[8];
     for (int s = 0; s < 8; s++)
         peaks[s] = (int64_t)(60 - s) << 30;
@@ -196,22 +167,13 @@ START_TEST(test_golden)
                                       .peak_bytes = peaks };
     const struct target_rule *rule = target_broken_rule(target, launch, &context);
     ck_assert_msg(!rule, "%s", rule ? rule->name : "");
-    ck_assert(target->write(&files, launch, &context));
-    for (int i = 0; i < files.count; i++)
-        check_golden(target->name, golden[_i / 2].name, &files.list[i]);
-    launch_files_free(&files);
+    char folder[128];
+    snprintf(folder, sizeof folder, "%s/%s", target->name, golden[_i / 2].name);
+    check_golden(target, launch, &context, folder);
     graph_free(graph);
     model_free(model);
 }
 END_TEST
-
-static struct launch_read read_text(struct arena *arena, const char *text)
-{
-    struct launch_read read = { 0 };
-    struct error err = { 0 };
-    ck_assert_msg(megatron()->read(&read, arena, "args", text, strlen(text), &err), "%s", err.message);
-    return read;
-}
 
 #define SIZES "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --vocab-size 128256 "
 #define LLAMA                                                                                                          \
@@ -224,12 +186,13 @@ START_TEST(test_command_line)
 {
     struct arena arena = { 0 };
     struct launch_read read = read_text(
-        &arena, "torchrun --nproc_per_node=8 --nnodes=4 pretrain_gpt.py " LLAMA
-                "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size=4 "
-                "--num-layers-per-virtual-pipeline-stage 4 "
-                "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce "
-                "--overlap-param-gather "
-                "--recompute-granularity selective --lr 3e-4 --train-iters 100 --no-such-thing 3 --tp-comm-overlap");
+        megatron(), &arena, "args",
+        "torchrun --nproc_per_node=8 --nnodes=4 pretrain_gpt.py " LLAMA
+        "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size=4 "
+        "--num-layers-per-virtual-pipeline-stage 4 "
+        "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce "
+        "--overlap-param-gather "
+        "--recompute-granularity selective --lr 3e-4 --train-iters 100 --no-such-thing 3 --tp-comm-overlap");
     ck_assert_int_eq(read.devices, 32);
     ck_assert_int_eq(read.launch.tensor, 2);
     ck_assert_int_eq(read.launch.data, 4);
@@ -301,7 +264,7 @@ START_TEST(test_script)
         "--global-batch-size 64 "
         "--save \"$CHECKPOINT_PATH\"\n\nset +x\n";
     struct arena arena = { 0 };
-    struct launch_read read = read_text(&arena, script);
+    struct launch_read read = read_text(megatron(), &arena, "args", script);
     ck_assert_int_eq(read.devices, 16);
     ck_assert_int_eq(read.launch.tensor, 2);
     ck_assert_int_eq(read.launch.data, 8);
@@ -339,7 +302,7 @@ START_TEST(test_forms)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = { 0 };
-        struct launch_read read = read_text(&arena, cases[i].text);
+        struct launch_read read = read_text(megatron(), &arena, "args", cases[i].text);
         ck_assert_msg(read.launch.tensor == cases[i].tensor && read.devices == cases[i].devices, "%s: %d, %d",
                       cases[i].text, (int)read.launch.tensor, (int)read.devices);
         ck_assert_ptr_null(read.model);
@@ -469,7 +432,7 @@ START_TEST(test_layouts)
         snprintf(text, sizeof text,
                  "--pipeline-model-parallel-size %d --micro-batch-size 1 --pipeline-model-parallel-layout '%s'",
                  cases[i].pipeline, cases[i].layout);
-        struct launch_read read = read_text(&arena, text);
+        struct launch_read read = read_text(megatron(), &arena, "args", text);
         ck_assert_int_eq(read.launch.piece_count, cases[i].pipeline);
         for (int p = 0; p < cases[i].pipeline; p++)
             ck_assert_int_eq(read.launch.piece_blocks[p], cases[i].blocks[p]);
@@ -477,12 +440,14 @@ START_TEST(test_layouts)
     }
     struct arena arena = { 0 };
     struct launch_read read =
-        read_text(&arena, "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
-                          "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split");
+        read_text(megatron(), &arena, "args",
+                  "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
+                  "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split");
     for (int p = 0; p < 4; p++)
         ck_assert_int_eq(read.launch.piece_blocks[p], p == 0 || p == 3 ? 7 : 8);
-    read = read_text(&arena, "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
-                             "--decoder-first-pipeline-num-layers 6 --decoder-last-pipeline-num-layers 8");
+    read = read_text(megatron(), &arena, "args",
+                     "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
+                     "--decoder-first-pipeline-num-layers 6 --decoder-last-pipeline-num-layers 8");
     ck_assert_int_eq(read.launch.piece_blocks[0], 6);
     ck_assert_int_eq(read.launch.piece_blocks[1], 8);
     ck_assert_int_eq(read.launch.piece_blocks[3], 8);
@@ -545,7 +510,7 @@ START_TEST(test_models_that_have_arguments)
             rule->detail(&why, &launch, &context);
         ck_assert_msg(!rule, "%s: %s: %s", whole, rule ? rule->name : "", why.data ? why.data : "");
         ck_assert(target->write(&files, &launch, &context));
-        const struct text *text = file_of(&files, both[i % 2].file);
+        const struct text *text = file_named(&files, both[i % 2].file);
         ck_assert_msg(target->read(&read, &arena, "file", text->data, text->length, &err), "%s\n%s", err.message,
                       text->data);
         ck_assert(launch_equal(&launch, &read.launch));

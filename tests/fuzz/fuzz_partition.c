@@ -18,51 +18,14 @@ static void must(bool holds)
         abort();
 }
 
-/* summed: no less than any sum whose differences loads are made of, which sums lose a part of. */
-static void check(const struct stage_plan *found, double value, double summed)
+static void check(const struct stage_plan *found, double value, struct graph_sums sums)
 {
-    const double lost = 1e-13 * summed;
+    const double lost = 1e-13 * sums.time;
     if (!found->feasible)
         must(found->stage_count == 0 && !found->optimal);
     else if (!(lost > found->value)) /* else the file's numbers of 64 bits say nothing */
         must(fabs(value - found->value) <= 1e-9 * fabs(found->value) + lost &&
              found->bound <= found->value * (1 + 1e-9) + lost);
-}
-
-static double summed_piper(const struct piper_graph *graph)
-{
-    double bytes = 0, times = 0;
-    for (int v = 0; v < graph->node_count; v++)
-        for (int i = 0; i < graph->nodes[v].degree_count; i++) {
-            const struct piper_degree *degree = &graph->nodes[v].degrees[i];
-            bytes += 4 * degree->parameter_bytes;
-            for (int k = 0; k < graph->nodes[v].in_count; k++)
-                bytes += 2 * degree->sync_in[k];
-            for (int k = 0; k < graph->nodes[v].out_count; k++)
-                bytes += 2 * degree->sync_out[k];
-            for (int k = 0; k < degree->variant_count; k++)
-                times += degree->variants[k].time;
-        }
-    for (int e = 0; e < graph->edge_count; e++)
-        bytes += 4 * graph->edges[e].bytes;
-    return times + bytes / graph->bytes_per_s;
-}
-
-static double summed_dnn(const struct dnn_graph *graph)
-{
-    double summed = 0;
-    for (int v = 0; v < graph->node_count; v++)
-        summed += graph->nodes[v].cpu_latency + graph->nodes[v].accelerator_latency + graph->nodes[v].cost;
-    return summed;
-}
-
-static double summed_pipedream(const struct pipedream_graph *graph)
-{
-    double summed = 0;
-    for (int v = 0; v < graph->node_count; v++)
-        summed += (graph->nodes[v].forward_ms + graph->nodes[v].backward_ms) / 1000 +
-                  4 * graph->nodes[v].parameter_bytes / 1e8;
-    return summed;
 }
 
 static void try_pipedream(const uint8_t *data, size_t size)
@@ -79,7 +42,7 @@ static void try_pipedream(const uint8_t *data, size_t size)
             must(err.kind == ERROR_INPUT);
         else
             check(&plan.found, pipedream_evaluate(&plan.graph, &options, plan.stages, plan.found.stage_count, &arena),
-                  summed_pipedream(&graph));
+                  pipedream_sums(&graph, &options));
     }
     arena_free(&arena);
 }
@@ -98,7 +61,7 @@ static void try_piper(const uint8_t *data, size_t size)
             must(err.kind == ERROR_INPUT);
         else
             check(&plan.found, piper_evaluate(&graph, &options, plan.stages, plan.found.stage_count),
-                  summed_piper(&graph));
+                  piper_sums(&graph, &options));
     }
     arena_free(&arena);
 }
@@ -115,7 +78,7 @@ static void try_dnn(const uint8_t *data, size_t size)
         if (!dnn_solve(&graph, &limits, &arena, &plan, &err))
             must(err.kind == ERROR_INPUT);
         else
-            check(&plan.found, dnn_evaluate(&graph, plan.stages, plan.found.stage_count), summed_dnn(&graph));
+            check(&plan.found, dnn_evaluate(&graph, plan.stages, plan.found.stage_count), dnn_sums(&graph));
     }
     arena_free(&arena);
 }
