@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPANS = 1024, SPAN_WORDS = SPANS / 64 };
+enum { SPANS = 1024, SPAN_WORDS = SPANS / 64, COARSE = SPANS / 64 };
 
 struct item_life {
     int first, last;
@@ -19,8 +19,10 @@ struct groups {
     /* (items) by group: the bit of each of SPANS equal spans of time in which something of it lives. Most pairs of
      * groups share no span, and that is told in a twentieth of the time that going through their lives takes. */
     uint64_t (*spans)[SPAN_WORDS];
+    uint64_t *coarse; /* (items) by group: the same of 64 spans, which tells most pairs apart already */
     int count;
-    struct ranked *order; /* (count) as they are placed */
+    struct ranked *order;    /* (count) as they are placed */
+    uint64_t *placed_coarse; /* (items) by turn */
 };
 
 static bool is_alike(const struct place_work *w, const struct ranked *a, const struct ranked *b)
@@ -59,13 +61,16 @@ static void add_group(const struct place_work *w, struct groups *g, const struct
 {
     int at = g->first[g->count];
     memset(g->spans[g->count], 0, sizeof *g->spans);
+    g->coarse[g->count] = 0;
     for (int k = 0; k < count; k += turns, at++) {
         const struct place_item *item = &w->items[list[k].item];
         int64_t span = (int64_t)item->first * SPANS / w->end, last = (int64_t)item->last * SPANS / w->end;
         g->item[at] = list[k].item;
         g->lives[at] = (struct item_life){ item->first, item->last };
-        for (; span <= last; span++)
+        for (; span <= last; span++) {
             g->spans[g->count][span / 64] |= UINT64_C(1) << span % 64;
+            g->coarse[g->count] |= UINT64_C(1) << span / COARSE;
+        }
     }
     g->first[++g->count] = at;
 }
@@ -122,11 +127,13 @@ static int64_t place_group(struct place_work *w, const struct groups *g, int tur
 {
     int group = g->order[turn].item;
     int64_t bytes = w->items[g->item[g->first[group]]].bytes;
+    uint64_t coarse = g->placed_coarse[turn] = g->coarse[group];
     w->beside_count = 0;
     for (int i = 0; i < turn; i++) {
-        int other = g->order[i].item, item = g->item[g->first[other]];
-        if (meet(g, group, other))
-            w->beside[w->beside_count++] = (struct gap){ w->offset[item], w->offset[item] + w->items[item].bytes };
+        if (!(g->placed_coarse[i] & coarse) || !meet(g, group, g->order[i].item))
+            continue;
+        int item = g->item[g->first[g->order[i].item]];
+        w->beside[w->beside_count++] = (struct gap){ w->offset[item], w->offset[item] + w->items[item].bytes };
     }
     int64_t offset = place_tree_gap(w, bytes);
     for (int i = g->first[group]; i < g->first[group + 1]; i++)
@@ -142,6 +149,8 @@ int64_t place_alike(struct place_work *w, int64_t fair, int64_t best)
                         .lives = arena_alloc(&scratch, n, sizeof *g.lives),
                         .first = arena_alloc(&scratch, n + 1, sizeof *g.first),
                         .spans = arena_alloc(&scratch, n, sizeof *g.spans),
+                        .coarse = arena_alloc(&scratch, n, sizeof *g.coarse),
+                        .placed_coarse = arena_alloc(&scratch, n, sizeof *g.placed_coarse),
                         .order = arena_alloc(&scratch, n, sizeof *g.order) };
     bool formed = best > fair && !arena_failed(&scratch);
     if (formed)
