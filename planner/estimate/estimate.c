@@ -228,13 +228,22 @@ static bool fits(void *self, const struct program *program)
     return f->prediction->fits;
 }
 
-/* Lays the program out, unless no offsets could make it fit and nobody asks for its time then. */
+/* Lays the program out, unless no offsets could make it fit and nobody asks for its time then. The bytes of one that
+ * stands for more micro-batches are a promise in any case: offsets with which it fits are good enough. */
 static bool lay_out_and_measure(struct estimate *estimate, struct program *program, const struct facts *facts,
                                 const struct durations *durations, const struct judging *judging, struct error *err)
 {
     struct fitting fitting = { &estimate->prediction, facts, judging };
-    const struct layout_ask ask = { .fits = fits, .self = &fitting };
+    struct layout_ask ask = { .fits = fits, .self = &fitting };
     bool placed = false;
+    if (judging->shortened) {
+        int64_t *enough = arena_alloc(&estimate->arena, (size_t)program->stage_count, sizeof *enough);
+        if (!enough)
+            return fail_memory(err);
+        for (int s = 0; s < program->stage_count; s++)
+            enough[s] = estimate_enough_bytes(program, s, facts, judging);
+        ask.enough_bytes = enough;
+    }
     return lives_split(program, err) && layout_place_and_order(program, judging->always ? NULL : &ask, &placed, err) &&
            (!placed || measure(estimate, NULL, program, facts, durations, judging, err));
 }

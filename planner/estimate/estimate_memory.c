@@ -18,10 +18,14 @@ static int usual_rooms(const struct plan *plan)
 }
 
 /* Most bytes b for which b and its rooms are no more than these. */
+static int64_t without_rooms(int64_t bytes, int rooms)
+{
+    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
+}
+
 int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
 {
-    int rooms = usual_rooms(plan);
-    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
+    return without_rooms(bytes, usual_rooms(plan));
 }
 
 static int64_t with_rooms(int64_t bytes, int rooms)
@@ -45,6 +49,13 @@ int64_t estimate_stage_bytes(const struct program *program, int stage, const str
 {
     return with_rooms(program->stages[stage].arena_bytes, judging->rooms) +
            losses_bytes(program, stage, judging->left_out);
+}
+
+int64_t estimate_enough_bytes(const struct program *program, int stage, const struct facts *facts,
+                              const struct judging *judging)
+{
+    int64_t available = cost_stage_available_bytes(facts, program->plan, stage);
+    return without_rooms(available - losses_bytes(program, stage, judging->left_out), judging->rooms);
 }
 
 /* Host memory, likewise: none where nobody offloads. */

@@ -36,6 +36,9 @@ struct judging estimate_judging_shortened(const struct plan *plan);
 struct judging estimate_judging_paced(const struct pace *pace);
 /* What the program's arena promises of the stage's memory. */
 int64_t estimate_stage_bytes(const struct program *program, int stage, const struct judging *judging);
+/* The most bytes of a stage's arena that promise what its device has. */
+int64_t estimate_enough_bytes(const struct program *program, int stage, const struct facts *facts,
+                              const struct judging *judging);
 /* The bytes of a program that is laid out, against the devices'. */
 void estimate_fill_bytes(struct prediction *p, const struct program *program, const struct facts *facts,
                          const struct judging *judging);

@@ -17,11 +17,13 @@
  * set. */
 bool layout_program(struct program *program, struct error *err);
 /* fits: asked before anything is placed, while the stages' arenas are the fewest bytes that they could have, whatever
- * the offsets: soon known, and with them what cannot fit; NULL: nobody asks. brief: a search for offsets that is soon
- * over, for whoever compares many plans. */
+ * the offsets: soon known, and with them what cannot fit; NULL: nobody asks. enough_bytes: (stages) of an arena that
+ * has no more no better offsets are looked for, where it is near the fewest bytes; NULL: as few as are soon found.
+ * brief: a search for offsets that is soon over, for whoever compares many plans. */
 struct layout_ask {
     bool (*fits)(void *self, const struct program *program);
     void *self;
+    const int64_t *enough_bytes;
     bool brief;
 };
 /* The same of a program whose lifetimes are split already (lives.h), unless it is told not to fit: *placed says. ask,

@@ -5,6 +5,7 @@
 
 enum {
     GOOD_ENOUGH = 200,      /* the search ends at 1/200 above the bound */
+    NEAR = 20,              /* at 1/20 where that is enough for whoever asks */
     FAIR = 50,              /* above 1/50, a step too long for orders gives what comes again the bytes that it had */
     WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
     REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
@@ -141,9 +142,10 @@ int64_t place_good_bytes(int64_t live_bytes)
     return live_bytes + live_bytes / GOOD_ENOUGH;
 }
 
-static int64_t search_orders(struct place_work *w, int64_t bound, int64_t most_looks)
+static int64_t search_orders(struct place_work *w, int64_t bound, const struct place_effort *effort)
 {
-    int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX, good = place_good_bytes(bound);
+    int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX;
+    int64_t good = max_i64(place_good_bytes(bound), min_i64(bound + bound / NEAR, effort->enough));
     int64_t square = (int64_t)w->count * w->count;
     bool dense = w->any_again || pairs * SCANNED > square;
     looks = w->any_again || pairs * DENSE > square ? square / 4 : pairs;
@@ -152,7 +154,7 @@ static int64_t search_orders(struct place_work *w, int64_t bound, int64_t most_l
             continue; /* the one by area */
         bool in_time = kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW;
         in_time = in_time && !w->any_again; /* an allocator gives bytes back once */
-        if (!in_time && (spent += looks) > most_looks && best < INT64_MAX)
+        if (!in_time && (spent += looks) > effort->looks && best < INT64_MAX)
             break;
         sort_items(w, (enum order_kind)kind);
         place_keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense, best - 1),
@@ -200,8 +202,8 @@ bool place_bound(const struct place_item *items, int count, int64_t *bound, stru
     return true;
 }
 
-bool place_items(struct place_item *items, int count, const struct place_things *things, int64_t looks, int64_t *total,
-                 struct error *err)
+bool place_items(struct place_item *items, int count, const struct place_things *things,
+                 const struct place_effort *effort, int64_t *total, struct error *err)
 {
     int64_t bound = 0, best = 0, sum = 0;
     for (int i = 0; i < count; i++) /* no offset can pass the sum */
@@ -216,7 +218,7 @@ bool place_items(struct place_item *items, int count, const struct place_things 
     }
     w.things = things;
     if (count > 0)
-        best = search_orders(&w, bound, looks);
+        best = search_orders(&w, bound, effort);
     for (int i = 0; i < count; i++)
         items[i].offset = w.best[i];
     bool failed = w.failed;
