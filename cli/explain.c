@@ -3,6 +3,7 @@
 #include "cli/aim.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
+#include "cli/stages.h"
 #include "cli/widening.h"
 #include "formats/plan_file.h"
 #include "host/heap.h"
@@ -233,17 +234,21 @@ static void list_narrower(struct text *out, const struct space *own, const struc
 
 static void note_narrower(const struct explaining *g, const struct space *own, const struct space *space)
 {
-    struct text text = { 0 };
+    struct text text = { 0 }, cut = { 0 };
     bool ruled = own->rule_count > space->rule_count;
     list_narrower(&text, own, space);
-    if (text.length > 0 || ruled)
+    if (own->cut.count > 0 && space->cut.count == 0 && g->in.graph)
+        stage_cuts_write(&cut, &own->cut, g->in.graph);
+    if (text.length > 0 || cut.length > 0 || ruled)
         fprintf(g->cli->talk,
                 "note: the plan was chosen from less than other plans are sought in now, so that they may be shorter "
-                "for that alone: %s%s%s seeks them where it was chosen\n",
+                "for that alone: %s%s%s%s%s%s seeks them where it was chosen\n",
                 text.length > 0 ? "--space " : "", text.length > 0 ? text.data : "",
+                cut.length > 0 ? " --stages '" : "", cut.length > 0 ? cut.data : "", cut.length > 0 ? "'" : "",
                 !ruled            ? ""
                 : text.length > 0 ? " with its rules for layers"
                                   : "--fix with its rules for layers");
+    text_free(&cut);
     text_free(&text);
 }
 

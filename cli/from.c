@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "cli/aim.h"
 #include "cli/print.h"
+#include "cli/stages.h"
 #include "planner/estimate/estimate.h"
 #include "planner/estimate/pace_shelf.h"
 #include "planner/program/schedule.h"
@@ -161,9 +162,11 @@ static bool plan_of(struct plan **out, const struct from *from, const struct lau
                           .reshard = allowed_only(launch->reshard) };
     if (job->clip == NULL)
         options.space.clip_norm = launch->clip_norm;
+    if (cuts.count > 0 && !space_cut_by_hand(&options.space, in, &cuts, err))
+        return false;
     graph_free(in->graph);
     in->graph = NULL;
-    if (!given_plan(out, in, &options, &said, launch->piece_count > 0 ? &cuts : NULL, true, false, err) ||
+    if (!given_plan(out, in, &options, &said, true, false, err) ||
         !set_blocks(&from->read, launch, *out, in->graph, err))
         return false;
     launch_keep_others(launch, *out, in->graph);

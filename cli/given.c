@@ -1,4 +1,5 @@
 #include "cli/given.h"
+#include "cli/stages.h"
 #include "planner/estimate/estimate.h"
 #include "planner/program/schedule.h"
 #include "planner/search/fixed.h"
@@ -13,14 +14,15 @@ bool given_fixed(struct space *said, const struct text_list *fix, struct error *
     return true;
 }
 
-bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said,
-                const struct stage_cuts *cuts, bool clips, bool reversed, struct error *err)
+bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said, bool clips,
+                bool reversed, struct error *err)
 {
     struct space *space = &options->space;
     space_as_run(said, in);
     if (said->bucket_bytes.count == 0)
         space_usual_bucket(said, in);
-    if (cuts && !stage_cuts_restrict(cuts, said, err))
+    int cut = space->cut.count;
+    if (cut > 0 && !stage_cuts_restrict(cut, said, err))
         return false;
     if (said->schedule.count == 0 && said->chunks.values[0] > 1) /* chunks want the schedule that runs several */
         said->schedule = allowed_only(schedule_find("interleaved"));
@@ -33,8 +35,7 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
         space->clip_norm = 0;
     return fixed_plan(out, options, reversed, in->model, &in->facts, err) &&
            plan_graph(&in->graph, in->model, *out, err) &&
-           (cuts ? stage_cuts_apply(cuts, *out, in->graph, err)
-                 : stage_cuts_usual(*out, in->graph, in->cluster->type_count, err)) &&
+           (cut > 0 || stage_cuts_usual(*out, in->graph, in->cluster->type_count, err)) &&
            plan_check(*out, in->graph, err);
 }
 
@@ -83,12 +84,9 @@ bool given_price(struct plan **plan, struct estimate **estimate, struct inputs *
                  const char *model, struct error *err)
 {
     struct space space, said;
-    struct stage_cuts cuts;
-    if (!space_inputs(in, &space, model, &given->space, err) || !read_said(&said, given, err) ||
-        (given->stages && !stage_cuts_read(&cuts, &in->arena, given->stages, err)))
+    if (!space_inputs(in, &space, model, &given->space, err) || !read_said(&said, given, err))
         return false;
     struct search_options search = space_search_options(&given->space, &space);
-    return given_plan(plan, in, &search, &said, given->stages ? &cuts : NULL, given->space.clip != NULL,
-                      given->reversed, err) &&
+    return given_plan(plan, in, &search, &said, given->space.clip != NULL, given->reversed, err) &&
            given_estimate(estimate, in, *plan, err);
 }

@@ -3,7 +3,6 @@
 #ifndef CLEAVE_CLI_GIVEN_H
 #define CLEAVE_CLI_GIVEN_H
 #include "cli/space_options.h"
-#include "cli/stages.h"
 
 struct estimate;
 /* Of each choice what its option says, in the member of its kind (given_options.def has the options). */
@@ -11,7 +10,6 @@ struct given_options {
     struct space_options space;
     const char *word[CHOICE_COUNT];
     int64_t number[CHOICE_COUNT]; /* GIVEN_UNSAID: the option was not given */
-    const char *stages;           /* cuts by hand; NULL: none */
     bool reversed, flag[CHOICE_COUNT];
     struct {
         const char *model, *cluster, *dtype;
@@ -22,10 +20,10 @@ enum { GIVEN_UNSAID = -1 };
 /* What --fix says: all other choices have no values. */
 bool given_fixed(struct space *said, const struct text_list *fix, struct error *err);
 /* The plan of what is said, all else as usual (chunks want the schedule that runs several: that is added to it), with
- * its graph in the inputs. options->space: as space_inputs() filled it. clips: somebody says whether gradients are
- * clipped. cuts: NULL, as usual. The caller owns *out. */
+ * its graph in the inputs. options->space: as space_inputs() filled it, perhaps with a cut by hand. clips: somebody says
+ * whether gradients are clipped. The caller owns *out. */
 bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said,
-                const struct stage_cuts *cuts, bool clips, bool reversed, struct error *err);
+                bool clips, bool reversed, struct error *err);
 /* What it takes. The caller owns *out. */
 bool given_estimate(struct estimate **out, const struct inputs *in, const struct plan *plan, struct error *err);
 /* The inputs that the options name, which `in` gets, the plan, and what it takes. The caller owns both. */

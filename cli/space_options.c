@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "cli/aim.h"
+#include "cli/stages.h"
 #include "host/clock.h"
 #include "host/machine.h"
 #include "host/parallel.h"
@@ -251,6 +252,24 @@ static bool set_clip(struct space *space, const char *text, struct error *err)
     return true;
 }
 
+bool space_cut_by_hand(struct space *space, struct inputs *in, const struct stage_cuts *cuts, struct error *err)
+{
+    struct graph *graph = NULL;
+    if (!graph_take(&graph, in->model, space->batch, space->sequence, 1, err))
+        return false;
+    bool good = stage_cuts_place(&space->cut, &in->arena, cuts, graph, err);
+    graph_free(graph);
+    return good;
+}
+
+/* As many stages, or chunks of them, as are cut. */
+static bool set_stages(struct space *space, struct inputs *in, const char *text, struct error *err)
+{
+    struct stage_cuts cuts;
+    return stage_cuts_read(&cuts, &in->arena, text, err) && space_cut_by_hand(space, in, &cuts, err) &&
+           stage_cuts_restrict(cuts.count, space, err);
+}
+
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *o, struct error *err)
 {
     if (o->reserve && !inputs_reserve(in, o->reserve, err))
@@ -261,7 +280,8 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
     for (int i = 0; i < o->fix.count; i++)
         if (!space_restrict(out, "--fix", o->fix.item[i], err))
             return false;
-    return (!o->schedule || restrict_schedules(out, o->schedule, err)) && (!o->clip || set_clip(out, o->clip, err));
+    return (!o->schedule || restrict_schedules(out, o->schedule, err)) &&
+           (!o->stages || set_stages(out, in, o->stages, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
 
 void space_usual_bucket(struct space *space, const struct inputs *in)

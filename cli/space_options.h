@@ -6,7 +6,7 @@
 #include "planner/space/choice.h"
 
 struct space_options {
-    const char *cluster, *dtype, *schedule, *framework, *target;
+    const char *cluster, *dtype, *schedule, *framework, *target, *stages; /* stages: cuts by hand; NULL: none */
     struct text_list profiles, fix, space;
     int64_t batch, sequence, jobs; /* jobs 0: one per core */
     double time_limit_s, gap;
@@ -41,9 +41,13 @@ struct space_options {
         .name = "fix", .type = OPTION_LIST, .offset = at, .value_name = "KEY=VALUE,...",                               \
         .doc = "fixes choices, as in tp=2,sp=true,bucket=4MiB: ", .end_doc = space_list_keys                           \
     }
+#define STAGES_OPTION(at)                                                                                              \
+    TEXT_OPTION("stages", at, "CUTS",                                                                                  \
+                "blocks by stage, such as 5,6,6,4, or a layout of E, t, L and '|' as Megatron-LM has it: those "       \
+                "alone, in that order (estimate: as many each; else any cut)")
 /* What restricts a search. */
 #define SEARCH_OPTIONS(holder, part)                                                                                   \
-    FIX_OPTION(offsetof(holder, part.fix)),                                                                            \
+    FIX_OPTION(offsetof(holder, part.fix)), STAGES_OPTION(offsetof(holder, part.stages)),                              \
         LIST_OPTION("space", offsetof(holder, part.space), "KEY=A:B,...",                                              \
                     "allows only these values of a choice: tp=1:2:4,zero=0:3"),                                        \
         TEXT_OPTION("schedule", offsetof(holder, part.schedule), "NAME,...",                                           \
@@ -70,6 +74,9 @@ void space_as_run(struct space *space, const struct inputs *in);
 /* The part of it that does not name inputs: reserve and restrictions, on inputs that were read and a space that was
  * filled. */
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *options, struct error *err);
+/* Cuts the model so in all plans of the space; in the inputs' arena. */
+struct stage_cuts;
+bool space_cut_by_hand(struct space *space, struct inputs *in, const struct stage_cuts *cuts, struct error *err);
 /* Restricts by "tp=2,zero=0:3", in which no key has two values that differ; what: the option, for messages. */
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
 /* Adds "zero=0:3", as --space takes it, behind a comma where there is something. */

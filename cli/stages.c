@@ -131,16 +131,18 @@ bool stage_cuts_read(struct stage_cuts *out, struct arena *arena, const char *te
     return good;
 }
 
-bool stage_cuts_restrict(const struct stage_cuts *cuts, struct space *said, struct error *err)
+bool stage_cuts_restrict(int count, struct space *said, struct error *err)
 {
-    int64_t chunks = said->chunks.count == 1 ? said->chunks.values[0] : 1, stages = cuts->count / chunks;
+    int64_t chunks = said->chunks.count == 1 ? said->chunks.values[0] : 1, stages = count / chunks;
     if (said->stages.count == 0)
         said->stages = allowed_only(stages);
-    else if (said->chunks.count == 0 && said->stages.count == 1 && cuts->count > said->stages.values[0] &&
-             cuts->count % said->stages.values[0] == 0 && said->schedule.count == 0)
-        said->chunks = allowed_only(cuts->count / said->stages.values[0]);
-    return said->stages.count > 1 || said->stages.values[0] <= cuts->count ||
-           fail(err, "--stages: %d are cut, but pp is %lld", cuts->count, (long long)said->stages.values[0]);
+    else if (said->chunks.count == 0 && said->stages.count == 1 && count > said->stages.values[0] &&
+             count % said->stages.values[0] == 0 && said->schedule.count == 0)
+        said->chunks = allowed_only(count / said->stages.values[0]);
+    return said->stages.count > 1 || said->stages.values[0] <= count ||
+           fail(err,
+                "--stages: %d are cut, but pp is %lld; cut as many, or a multiple of it for chunks that are dealt out",
+                count, (long long)said->stages.values[0]);
 }
 
 /* Where a cut may be: before copies of repeated blocks and the layers beside them, the loss not apart from its head.
@@ -201,26 +203,50 @@ static int pieces_of(const struct plan *plan)
     return schedule_pieces(schedules[plan->schedule], plan->stage_count, plan->chunk_count);
 }
 
-bool stage_cuts_apply(const struct stage_cuts *cuts, struct plan *plan, const struct graph *graph, struct error *err)
+bool stage_cuts_place(struct space_cut *out, struct arena *arena, const struct stage_cuts *cuts,
+                      const struct graph *graph, struct error *err)
+{
+    struct parts parts;
+    int wanted = 0;
+    for (int k = 0; k < cuts->count; k++)
+        wanted += cuts->blocks[k];
+    if (!make_parts(&parts, arena, graph, cuts->count, err))
+        return false;
+    if (wanted != parts.to - parts.from)
+        return fail(err, "--stages: %d blocks, but model %s has %d", wanted, graph->model_name, parts.to - parts.from);
+    for (int k = 0, part = parts.from; k < cuts->count; k++) {
+        if (k > 0 && part == parts.count)
+            return fail(err, "--stages: nothing of model %s is left for stage %d; give it a block", graph->model_name,
+                        k);
+        parts.first[k] = k > 0 ? parts.start[part] : 0;
+        part += cuts->blocks[k];
+    }
+    *out = (struct space_cut){ cuts->count, parts.first };
+    return true;
+}
+
+void stage_cuts_write(struct text *out, const struct space_cut *cut, const struct graph *graph)
 {
     struct arena scratch = { 0 };
     struct parts parts;
-    int wanted = 0, pieces = pieces_of(plan);
-    if (plan->order || in_turns(plan))
-        return fail(err, "--stages: expected the file's order of layers, and no replicas in turn");
-    for (int k = 0; k < cuts->count; k++)
-        wanted += cuts->blocks[k];
-    bool good = make_parts(&parts, &scratch, graph, cuts->count, err) &&
-                (pieces == cuts->count || fail(err, "--stages: %d are cut, but pp is %d, with %d chunks each",
-                                               cuts->count, plan->stage_count, plan->chunk_count)) &&
-                (wanted == parts.to - parts.from || fail(err, "--stages: %d blocks, but model %s has %d", wanted,
-                                                         graph->model_name, parts.to - parts.from));
-    for (int k = 1, part = good ? parts.from : 0; good && k < pieces; k++)
-        parts.first[k] = part += cuts->blocks[k - 1];
-    if (good)
-        cut(plan, &parts, pieces);
+    struct text layout = { 0 };
+    bool good = make_parts(&parts, &scratch, graph, cut->count, NULL);
+    int piece = 1;
+    for (int part = 0; good && part < parts.count; part++) {
+        bool begins = piece < cut->count && cut->first[piece] == parts.start[part];
+        piece += begins;
+        good = piece == cut->count || cut->first[piece] > parts.start[part];
+        text_add(&layout, begins ? "|" : "");
+        text_add(&layout, part == parts.to     ? "L"
+                          : part > parts.to    ? ""
+                          : part >= parts.from ? "t"
+                          : part == 0          ? "E"
+                                               : "");
+    }
+    if (good && piece == cut->count && !layout.failed && layout.data)
+        text_add(out, layout.data);
+    text_free(&layout);
     arena_free(&scratch);
-    return good;
 }
 
 static bool alike(const struct graph *graph, const struct parts *parts)

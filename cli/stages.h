@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLI_STAGES_H
 #define CLEAVE_CLI_STAGES_H
 #include "base/arena.h"
+#include "base/text.h"
 #include "planner/plan/plan.h"
 #include "planner/space/space.h"
 
@@ -19,9 +20,12 @@ struct stage_cuts {
  */
 bool stage_cuts_read(struct stage_cuts *out, struct arena *arena, const char *text, struct error *err);
 /* Has as many stages said, or chunks of them, where nobody said it. */
-bool stage_cuts_restrict(const struct stage_cuts *cuts, struct space *said, struct error *err);
-/* Cuts the plan so: one of equal strategies, in the file's order. */
-bool stage_cuts_apply(const struct stage_cuts *cuts, struct plan *plan, const struct graph *graph, struct error *err);
+bool stage_cuts_restrict(int count, struct space *said, struct error *err);
+/* Where the pieces begin in the file's order of layers; in the arena. */
+bool stage_cuts_place(struct space_cut *out, struct arena *arena, const struct stage_cuts *cuts,
+                      const struct graph *graph, struct error *err);
+/* Adds the cut as stage_cuts_read() takes it; nothing where it is not between blocks. */
+void stage_cuts_write(struct text *out, const struct space_cut *cut, const struct graph *graph);
 /**
  * Cuts a plan, whose stages are balanced by layers, at blocks and not within them, nor between head and loss: every
  * piece gets as many where blocks divide and begin alike, and no device is another's better; chunks that do not as many

@@ -38,6 +38,13 @@ static void write_space(struct json_writer *w, const struct space *space)
         json_end_object(w);
     }
     json_end_array(w);
+    if (space->cut.count > 0) {
+        json_write_key(w, "stages");
+        json_begin_array(w);
+        for (int k = 0; k < space->cut.count; k++)
+            json_write_int(w, space->cut.first[k]);
+        json_end_array(w);
+    }
     json_end_object(w);
 }
 

@@ -108,7 +108,10 @@ static const struct json_field claim_fields[] = {
     CLAIM(space_hash, FIELD_STRING, .doc = "Of all configurations."),
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
-    CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1."),
+    CLAIM(space, FIELD_NODE,
+          .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1. stages, where they "
+                 "were cut "
+                 "by hand: the layer at which each begins."),
     FATE(
         "configurations_solved", FATE_SOLVED, true,
         "Of those that were solved or relaxed, one string: their places in the space's enumeration, as \"0-11,14\". In "
@@ -201,9 +204,27 @@ static bool read_retired(const struct json *at, int *count, struct error *err)
     return true;
 }
 
-static bool read_space(const struct json *at, struct space *out, struct error *err)
+/* Places of layers, which the graph's are held against when its chain is made. */
+static bool read_cut(const struct json *at, struct space *out, struct arena *arena, struct error *err)
 {
-    const struct json *rules;
+    if (json_type(at) != JSON_ARRAY || json_count(at) < 1)
+        return json_fail(at, err, "expected the layer at which each stage begins");
+    int *first = arena_alloc(arena, (size_t)json_count(at), sizeof *first);
+    if (!first)
+        return fail_memory(err);
+    for (int k = 0; k < json_count(at); k++) {
+        int64_t layer = 0;
+        if (!json_int(json_at(at, k), 0, INT32_MAX, &layer, err))
+            return false;
+        first[k] = (int)layer;
+    }
+    out->cut = (struct space_cut){ json_count(at), first };
+    return true;
+}
+
+static bool read_space(const struct json *at, struct space *out, struct arena *arena, struct error *err)
+{
+    const struct json *rules, *cut = json_type(at) == JSON_OBJECT ? json_member(at, "stages") : NULL;
     int retired = 0, unsaid = 0;
     for (int choice = 0; choice < CHOICE_COUNT; choice++) {
         const struct json *values;
@@ -218,9 +239,11 @@ static bool read_space(const struct json *at, struct space *out, struct error *e
     }
     if (!read_retired(at, &retired, err))
         return false;
-    if (json_count(at) != CHOICE_COUNT + 1 - unsaid + retired)
+    if (json_count(at) != CHOICE_COUNT + 1 - unsaid + retired + (cut != NULL))
         return json_fail(at, err, "expected %d choices, found %d", CHOICE_COUNT + 1, json_count(at) - retired);
-    return json_require(at, "layers", &rules, err) && read_rules(rules, out, err);
+    out->cut = (struct space_cut){ 0 };
+    return json_require(at, "layers", &rules, err) && read_rules(rules, out, err) &&
+           (!cut || read_cut(cut, out, arena, err));
 }
 
 /* ---- configurations ---- */
@@ -333,7 +356,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     f.left = f.unseen = f.candidates = f.ranked = f.judged = f.rejected = -1;
     *out = (struct claim){ .space = *space, .at = certificate };
     if (!json_read_fields(certificate, claim_fields, CLAIM_FIELDS, &f, &out->arena, err) ||
-        !check_age(certificate, &f, err) || !read_space(f.space, &out->space, err))
+        !check_age(certificate, &f, err) || !read_space(f.space, &out->space, &out->arena, err))
         return false;
     out->version = f.version;
     out->bound_ns = f.bound_ns;

@@ -236,6 +236,23 @@ def stages_by_hand(folder):
                         ("Et*0|t*80L", r"found 't\*0"), ("40,40 --pp 4", "2 are cut")):
         cuts, *extra = cuts.split(" ")
         expect(f"--stages {cuts}", 2, words, *job, "--stages", cuts, *extra)
+    plan, forged = folder / "cut.json", folder / "forged.json"
+    small = ["plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64]
+    expect("plan --stages", 0, "no plan of the space is shorter", *small, "--stages", "2,4,4,2", "--schedule", "1f1b,gpipe,zb-h1", "-o", plan)
+    text = json.loads(plan.read_text())
+    check("plan keeps the cut", [s["layers"] for s in text["decisions"]["stages"]] == ["0-4", "5-12", "13-20", "21-26"] and
+          text["certificate"]["space"]["stages"] == [0, 5, 13, 21])
+    expect("check of a cut by hand", 0, "the certificate holds", "check", plan)
+    found = run("explain", plan, "--part", "versus")
+    check("explain names the cut", "--stages 'Ett|tttt|tttt|ttL' seeks them where it was chosen" in found.stderr, found)
+    for stages, words in (([0, 5, 13, 20], "does not hold"), ([], "at which each stage begins")):
+        text["certificate"]["space"]["stages"] = stages
+        forged.write_text(json.dumps(text))
+        check(f"a cut of {stages} does not hold", (found := run("check", forged)).returncode in (2, 4) and re.search(words, found.stderr), found)
+    for cuts, code, words in (("2,4,4", 2, "10 blocks, but model gpt2 has 12"), ("3,3,3,3 --fix pp=8", 2, "4 are cut, but pp is 8"), ("12,", 2, "found"),
+                              ("2,2,2,4,2", 3, "cuts 5, and no configuration has as many: expected 1, 2, 4, 8")):
+        cuts, *extra = cuts.split(" ")
+        expect(f"plan --stages {cuts}", code, words, *small, "--stages", cuts, *extra)
 
 def plans(folder):
     plan = folder / "plan.json"

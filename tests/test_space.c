@@ -456,6 +456,50 @@ START_TEST(scale_and_numbers_change_nothing)
 }
 END_TEST
 
+/* The least that any cut by hand comes to; *above: the cuts whose optimum is longer. */
+static int64_t least_of_cuts(struct toy *toy, int cut[CHAIN_STAGES], int stage, int *above, int64_t free_ns)
+{
+    int stages = toy->problem.stage_count, layers = toy->chain.layer_count;
+    int64_t least = INT64_MAX;
+    for (int at = stage == 0 ? 0 : cut[stage - 1] + 1; at <= (stage == 0 ? 0 : layers - (stages - stage)); at++) {
+        cut[stage] = at;
+        if (stage + 1 < stages) {
+            least = min_i64(least, least_of_cuts(toy, cut, stage + 1, above, free_ns));
+            continue;
+        }
+        struct partition_result result;
+        struct error err = { 0 };
+        toy->chain.cut = cut;
+        ck_assert_msg(partition_solve(&toy->problem, &toy->arena, &result, &err), "%s", err.message);
+        ck_assert_int_ge(result.bound_ns, free_ns);
+        ck_assert_int_eq(result.bound_ns, result.feasible ? result.plans[0].step_ns : INT64_MAX);
+        for (int i = 0; i < result.plan_count; i++)
+            ck_assert_mem_eq(result.plans[i].first_layer, cut, (size_t)stages * sizeof *cut);
+        *above += result.bound_ns > free_ns;
+        least = min_i64(least, result.bound_ns);
+        toy->chain.cut = NULL;
+    }
+    return least;
+}
+
+/* Each cut has its optimum, and the least of all is what is found where none is given. */
+START_TEST(cuts_by_hand_are_the_only_ones)
+{
+    int cut[CHAIN_STAGES], above = 0, feasible = 0;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct toy toy;
+        uint64_t own = 7000 * seed;
+        toy_draw(&toy, &own);
+        int64_t free_ns = toy_optimum(&toy);
+        ck_assert_int_eq(least_of_cuts(&toy, cut, 0, &above, free_ns), free_ns);
+        feasible += free_ns < INT64_MAX;
+        arena_free(&toy.arena);
+    }
+    ck_assert_int_gt(feasible, 100);
+    ck_assert_int_gt(above, 100);
+}
+END_TEST
+
 static Suite *space_suite(void)
 {
     Suite *suite = suite_create("space");
@@ -463,6 +507,7 @@ static Suite *space_suite(void)
     CHECK_ADD(suite, nearest_batches_are_named);
     CHECK_ADD(suite, more_is_never_worse);
     CHECK_ADD(suite, scale_and_numbers_change_nothing);
+    CHECK_ADD(suite, cuts_by_hand_are_the_only_ones);
     return suite;
 }
 

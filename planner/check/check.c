@@ -86,6 +86,7 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
                                  .stage_count = pieces,
                                  .class_count = chain->class_count,
                                  .class_of = chain->class_of,
+                                 .cut = chain->cut,
                                  .orders = orders_of(c),
                                  .tied_first = chain->tied_first,
                                  .tied_second = chain->tied_second,

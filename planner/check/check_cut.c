@@ -40,6 +40,10 @@ static void set_reach(struct cutter *c)
                 first--;
             c->nearest[row] = (int)min_i64(c->nearest[row], first);
         }
+    for (int row = 1; c->p->cut && row < last; row++) {
+        c->nearest[row] = (int)max_i64(c->nearest[row], c->p->cut[row]);
+        c->farthest[row] = (int)min_i64(c->farthest[row], c->p->cut[row]);
+    }
 }
 
 static int spot(const struct cutter *c, int row, int first)

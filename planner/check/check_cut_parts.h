@@ -9,6 +9,7 @@ struct cut_problem {
     int layer_count, stage_count, class_count;
     int64_t micro_batch_count;       /* of all replicas in turn together */
     const int *class_of;             /* (layers) */
+    const int *cut;                  /* (stages) where each begins, by hand; NULL: anywhere */
     const struct orders *orders;     /* where stages begin and end: its sets. NULL: layers in one order */
     int tied_first, tied_second;     /* layers that share a weight; -1: none */
     const struct stage_kind *stages; /* (stages); with meshes (mesh_count + 1, shape_count): of a stage by how many

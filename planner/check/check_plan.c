@@ -23,13 +23,16 @@ static bool same_outside(const struct plan *plan, const struct config *config)
 }
 
 /* The plan's stages, and where they may have several meshes which of the configuration's numbers of them each has:
- * first and shape (meshes of the configuration). 0: the configuration does not have such stages. */
-static int list_stages(const struct plan *plan, const struct config *config, int *first, int *shape)
+ * first and shape (meshes of the configuration). 0: the configuration, or a cut by hand, does not have such stages. */
+static int list_stages(const struct plan *plan, const struct config *config, const int *cut, int *first, int *shape)
 {
     int count = 0;
     if (config->meshes == 0) {
         for (; count < config_pieces(config); count++)
             first[count] = plan_stage_chunk(plan, config_stage(config, count), count / config->stages).first;
+        for (int k = 0; cut && k < count; k++)
+            if (plan->order || first[k] != cut[k])
+                return 0;
         return count;
     }
     for (int k = 0; k < plan->stage_count; k += plan_stage_turns(plan, k)) {
@@ -94,7 +97,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     bool good = first && shape && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
                                                        : fail_memory(c->err);
     *value_ns = INT64_MAX;
-    int stages = good ? list_stages(plan, config, first, shape) : 0;
+    int stages = good ? list_stages(plan, config, c->bench.chain.cut, first, shape) : 0;
     bool fits = table != NULL && stages > 0;
     for (int l = 0; good && fits && l < plan->layer_count; l++) {
         strategy[l] = price_strategy(price_of_plan_stage(table, plan, plan_stage_of_layer(plan, l)), &plan->layers[l]);

@@ -29,6 +29,7 @@ struct chain {
     int layer_count, class_count, place_count;
     const struct branches *branches; /* NULL: cut in the file's order only */
     bool orders_left_out;            /* there are others than the file's, but no branches */
+    const int *cut;                  /* (stages) where each begins, by hand; NULL: anywhere. Then without branches */
     const int *class_of;             /* (layer_count) */
     const int *layers_of;            /* (class_count) how many are of it */
     int tied_first, tied_second;     /* layers that share a weight, -1 none: a stage with both holds it once */

@@ -23,7 +23,13 @@ static bool set_band_of_stages(struct solver *s)
         while (k > 0 && need > k - 1 && !stage_too_long(s, s->level[k - 1], need - 1, s->cutting.first_from[k]))
             need--;
     }
-    return s->cutting.first_from[0] == 0 && s->cutting.first_to[s->stages] == s->layers;
+    const int *cut = s->problem->chain->cut;
+    bool reached = s->cutting.first_from[0] == 0 && s->cutting.first_to[s->stages] == s->layers;
+    for (int k = 1; cut && k < s->stages; k++) {
+        reached = reached && s->cutting.first_from[k] <= cut[k] && cut[k] <= s->cutting.first_to[k];
+        s->cutting.first_from[k] = s->cutting.first_to[k] = cut[k];
+    }
+    return reached;
 }
 
 /* The farthest end of a stage that begins at `first`; quick where `near` is near it. */

@@ -49,9 +49,12 @@ struct plan *assemble_config(const struct space *space, const struct config *con
     for (int l = 0; l < graph->layer_count; l++)
         memcpy(plan->layers[l].dim, config->mesh.dim, sizeof config->mesh.dim);
     int pieces = config->meshes > 0 ? 0 : config_pieces(config);
-    for (int k = 0; k < pieces; k++)
-        set_piece(plan, k, (int)((int64_t)graph->layer_count * k / pieces),
-                  (int)((int64_t)graph->layer_count * (k + 1) / pieces), config);
+    const int *cut = space->cut.count == pieces ? space->cut.first : NULL;
+    for (int k = 0, first = 0; k < pieces; k++) {
+        int end = cut && k + 1 < pieces ? cut[k + 1] : (int)((int64_t)graph->layer_count * (k + 1) / pieces);
+        set_piece(plan, k, first, end, config);
+        first = end;
+    }
     return plan;
 }
 
@@ -227,6 +230,8 @@ static void fill_thrifty(struct partition_plan *solution, int *count, const stru
         weight[l] = kept_bytes(price_at(table, class_index, pick), in_flight[0]);
     }
     assemble_balance(weight, 0, chain->layer_count, pieces, solution->first_layer);
+    for (int k = 0; chain->cut && k < pieces; k++)
+        solution->first_layer[k] = chain->cut[k];
     for (int k = 0; k < pieces; k++) {
         int end = k + 1 < pieces ? solution->first_layer[k + 1] : chain->layer_count;
         for (int l = solution->first_layer[k]; l < end; l++) {

@@ -110,12 +110,13 @@ static bool shift_cuts(const struct config *config, struct plan *plan, const str
 bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
                 struct candidate *out)
 {
-    return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
+    return copy(run, from, out) &&
+           finish(run, !run->bench.chain.cut && shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
 static int count_steps(const struct run *run, const struct candidate *c)
 {
-    return cut_move_steps(&run->configs[c->config]);
+    return run->bench.chain.cut ? 0 : cut_move_steps(&run->configs[c->config]);
 }
 
 static bool make_step(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
@@ -129,7 +130,7 @@ const struct move_kind moves_by_steps = { count_steps, make_step, true };
 /* A better place for a cut may lie behind worse ones. */
 static int count_jumps(const struct run *run, const struct candidate *c)
 {
-    return run_is_small(run) && run_has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
+    return run_is_small(run) && !run->bench.chain.cut && run_has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
 }
 
 static bool make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
@@ -208,7 +209,7 @@ bool moves_join_tied(struct run *run, const struct candidate *from, int kept, st
         plan_free(out->plan);
         return fail_memory(run->err);
     }
-    for (int l = 0; l < out->plan->layer_count; l++) {
+    for (int l = 0; l < out->plan->layer_count && !chain->cut; l++) {
         int layer = out->plan->order[l];
         if (!chain_is_tied(chain, layer))
             continue;

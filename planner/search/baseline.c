@@ -110,7 +110,7 @@ static bool build(struct plan **out, const struct config *config, struct workben
     }
     for (int l = 0; good && l < plan->layer_count; l++)
         plan->layers[l] = strategies[pick[l]].layer;
-    if (good && (table || config_chunks(config) > 1))
+    if (good && bench->space->cut.count == 0 && (table || config_chunks(config) > 1))
         good = balance(plan, bench, table, pick, err);
     if (good)
         *out = plan;

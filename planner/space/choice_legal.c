@@ -191,6 +191,12 @@ static bool chunks_legal(struct making *m, struct error *why)
     if (schedule_pieces(schedule, stages, chunks) > m->graph->layer_count)
         return fail(why, "plan: %d stages of %d chunks, but model %s has %d layers", stages, chunks,
                     m->graph->model_name, m->graph->layer_count);
+    int cut = m->space->cut.count;
+    if (cut > 0 && (m->value[CHOICE_TURNS] != 1 || schedule_pieces(schedule, stages, chunks) != cut))
+        return fail(why, "plan: --stages: %d are cut, but pp is %d%s", cut, stages,
+                    m->value[CHOICE_TURNS] != 1 ? ", with replicas in turn"
+                    : chunks > 1                ? ", of several chunks each"
+                                                : "");
     return m->config.micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks ||
            fail(why, "plan: %d micro-batches of %d chunks, but at most %d can be run", m->config.micro_batch_count,
                 chunks, PLAN_MAX_MICRO_BATCHES);

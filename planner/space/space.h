@@ -22,9 +22,15 @@ struct layer_rule {
     struct allowed allowed;   /* at least one value */
 };
 enum { SPACE_RULES = 16 };
+/* Where the pieces of the model begin, by hand: all plans have these, in the file's order of layers. */
+struct space_cut {
+    int count;        /* 0: anywhere */
+    const int *first; /* (count) ascending from 0; borrowed */
+};
 
 struct space {
     int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
+    struct space_cut cut;
     enum dtype dtype;
     double clip_norm; /* gradients are scaled down to this global norm; 0: not */
     union {           /* of each choice the values that it may take (choices.def) */

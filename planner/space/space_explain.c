@@ -118,12 +118,36 @@ static void write_enough(struct text *out, const struct space *space, const stru
         text_add(out, "some of them");
 }
 
+/* Stages that the cluster could have, where no configuration has as many as are cut by hand. True: it is not the cut's
+ * fault. */
+static bool explain_cut(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                        struct error *err)
+{
+    struct space others = *space;
+    struct text counts = { 0 };
+    others.cut = (struct space_cut){ 0 };
+    others.stages.count = others.chunks.count = 0;
+    if (space->cut.count == 0 || space_count(&others, graph, cluster) == 0)
+        return true;
+    for (int stages = 1; stages <= min_i64(graph->layer_count, cluster->device_count); stages++) {
+        others.stages = allowed_only(stages);
+        if (cluster->device_count % stages == 0 && space_count(&others, graph, cluster) > 0)
+            text_printf(&counts, "%s%d", counts.length > 0 ? ", " : "", stages);
+    }
+    fail(err,
+         "plan: --stages cuts %d, and no configuration has as many: expected %s, or, with pp fixed to one of these, a "
+         "multiple of it that an interleaved schedule takes",
+         space->cut.count, counts.data ? counts.data : "1");
+    text_free(&counts);
+    return false;
+}
+
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err)
 {
     struct space free_space = space_default(space->batch, space->sequence, space->dtype);
     bool any = space_count(&free_space, graph, cluster) > 0;
-    if (any && !explain_schedules(space, graph, cluster, err))
+    if (any && (!explain_cut(space, graph, cluster, err) || !explain_schedules(space, graph, cluster, err)))
         return false;
     char batches[128];
     if (any) {

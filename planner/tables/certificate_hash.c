@@ -24,6 +24,8 @@ struct certificate_hash certificate_hash_start(const struct space *space)
         hash = hash_i64(hash_i64(hash_string(hash, choice_facts[rule->choice].name), rule->first), rule->last);
         hash = hash_allowed(hash, &rule->allowed);
     }
+    for (int k = 0; k < space->cut.count; k++)
+        hash = hash_i64(hash, space->cut.first[k]);
     return (struct certificate_hash){ .space = hash, .prices = HASH_START };
 }
 

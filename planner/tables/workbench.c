@@ -94,6 +94,7 @@ static bool build_chain(struct workbench *bench, struct error *err)
                      err))
         return false;
     bench->chain.graph = graph;
+    bench->chain.cut = bench->space->cut.first;
     bool *users = arena_alloc(&bench->arena, (size_t)graph->layer_count, sizeof *users);
     for (int s = 0; users && s < graph->segment_count; s++)
         for (int i = 0; i < graph->segments[s].weight_count; i++)
@@ -102,7 +103,7 @@ static bool build_chain(struct workbench *bench, struct error *err)
     if (!bench->chain.tied)
         return fail_memory(err);
     bench->line = bench->chain;
-    return graph_is_chain(graph) || add_branches(bench, err);
+    return graph_is_chain(graph) || bench->chain.cut || add_branches(bench, err);
 }
 
 static bool check_choices(const struct space *space, struct error *err)
@@ -135,6 +136,11 @@ static bool check_rules(const struct space *space, const struct graph *graph, st
             return fail(err, "plan: layer[%d-%d].%s: model %s has layers 0 to %d", space->rules[i].first,
                         space->rules[i].last, choice_facts[space->rules[i].choice].name, graph->model_name,
                         graph->layer_count - 1);
+    for (int k = 0; k < space->cut.count; k++)
+        if (space->cut.first[k] < k || space->cut.first[k] >= graph->layer_count ||
+            space->cut.first[k] <= (k > 0 ? space->cut.first[k - 1] : -1) || space->cut.first[0] != 0)
+            return fail(err, "plan: stages by hand: model %s has layers 0 to %d, and each stage begins behind another",
+                        graph->model_name, graph->layer_count - 1);
     return true;
 }
 
