@@ -135,6 +135,18 @@ static bool count_blocks(const struct launch_read *read, const struct graph *gra
                 read->block_count, count);
 }
 
+/* Those that predict further tokens are parts of their piece, too, and so are the losses between them. */
+static bool add_further(struct stage_cuts *cuts, const struct launch *launch, struct arena *arena, struct error *err)
+{
+    int *blocks = arena_alloc(arena, (size_t)launch->piece_count, sizeof *blocks);
+    if (!blocks)
+        return fail_memory(err);
+    memcpy(blocks, launch->piece_blocks, (size_t)launch->piece_count * sizeof *blocks);
+    blocks[launch->further_piece] += 2 * launch->further - 1;
+    cuts->blocks = blocks;
+    return true;
+}
+
 /* The plan of a launch. clips: the user says whether gradients are clipped. */
 static bool plan_of(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
                     const struct space *space, struct error *err)
@@ -142,6 +154,8 @@ static bool plan_of(struct plan **out, const struct from *from, const struct lau
     const struct space_options *job = &from->job;
     struct search_options options = space_search_options(job, space);
     struct stage_cuts cuts = { launch->piece_count, launch->piece_blocks };
+    if (launch->further > 0 && launch->piece_count > 0 && !add_further(&cuts, launch, &in->arena, err))
+        return false;
     struct space said = { .tensor = allowed_only(launch->tensor),
                           .context = allowed_only(launch->context),
                           .stages = allowed_only(launch->pipeline),
@@ -251,8 +265,11 @@ static void settle(struct launch *l, const struct launch *own, int64_t ranks)
 {
     l->data = ranks / (l->tensor * l->context * l->pipeline);
     l->sequence_parallel = l->sequence_parallel && l->tensor > 1;
-    if (l->pipeline != own->pipeline || l->chunks != own->chunks)
+    if (l->pipeline != own->pipeline || l->chunks != own->chunks) {
         l->piece_count = 0;
+        l->piece_blocks = NULL;
+        l->further_piece = l->further > 0 ? (int)(l->pipeline * l->chunks) - 1 : 0;
+    }
     if (l->pipeline == 1) {
         l->chunks = 1;
         l->schedule = schedule_find("1f1b");

@@ -9,6 +9,17 @@ struct span {
     int first, count;
 };
 
+/* What joins the trunk with the next token's embedding goes with the block behind it. */
+static bool begins_further(const struct graph_layer *layer)
+{
+    return strcmp(layer->kind, "multi_token") == 0;
+}
+
+bool graph_layer_predicts_further(const struct graph *graph, int layer)
+{
+    return begins_further(&graph->layers[layer]);
+}
+
 /* What stands before all blocks is one, each block is, and what stands behind the last of them. */
 static int list_spans(const struct graph *graph, struct span *spans)
 {
@@ -19,8 +30,8 @@ static int list_spans(const struct graph *graph, struct span *spans)
         first_block++;
     for (int l = 0; l < graph->layer_count; l++) {
         const struct graph_layer *layer = &graph->layers[l];
-        bool ends =
-            l > 0 && (l < first_block || (layer->block >= 0 && layer->block == layer[-1].block) || l > last + 1);
+        bool ends = l > 0 && (l < first_block || (layer->block >= 0 && layer->block == layer[-1].block) ||
+                              l > last + 1 || begins_further(&layer[-1]));
         if (ends)
             spans[count - 1].count++;
         else
@@ -48,11 +59,13 @@ static bool join_span(struct graph *graph, const struct span *span, const int *s
                       struct graph_layer *out, struct error *err)
 {
     const struct graph_layer *first = &graph->layers[span->first], *last = &first[span->count - 1];
-    const char *kind = span->count == 1 ? first->kind : first->block >= 0 ? "block" : span->first == 0 ? first->kind : "head";
+    bool keeps_kind = span->count == 1 || begins_further(first) || (first->block < 0 && span->first == 0);
+    const char *kind = keeps_kind ? first->kind : first->block >= 0 ? "block" : "head";
     char name[64];
     *out = *first;
     out->segment_count = last->first_segment + last->segment_count - first->first_segment;
     out->output_value = last->output_value;
+    out->block = begins_further(first) ? last->block : first->block;
     out->columns = last->columns;
     out->input_count = 0;
     for (int l = span->first; l < span->first + span->count; l++)

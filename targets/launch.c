@@ -1,4 +1,5 @@
 #include "targets/launch.h"
+#include "models/whole_blocks.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
 #include <string.h>
@@ -106,19 +107,25 @@ static bool read_layers(struct launch *out, const struct plan *plan, const struc
     return true;
 }
 
+static bool in_trunk(const struct graph *graph, int layer)
+{
+    return graph->layers[layer].block >= 0 && !graph_layer_predicts_further(graph, layer);
+}
+
 /* Of a piece's blocks the first ones that are computed again, and all of them. */
 static void count_again(int *first, int *blocks, const struct plan *plan, const struct graph *graph,
                         struct layer_range range)
 {
     *first = *blocks = 0;
     for (int l = range.first; l < range.first + range.count; l++)
-        if (graph->layers[l].block >= 0) {
+        if (in_trunk(graph, l)) {
             *first += plan->layers[l].recompute != RECOMPUTE_NONE && *first == *blocks;
             ++*blocks;
         }
 }
 
-/* All blocks are computed again, none, or of each piece so many as of the others, the first ones. */
+/* All blocks are computed again, none, or of each piece so many as of the others, the first ones, and then none of
+ * those that predict further tokens. */
 static bool read_recompute(struct launch *out, const struct plan *plan, const struct graph *graph, struct error *err)
 {
     int most = 0, first, blocks;
@@ -130,6 +137,9 @@ static bool read_recompute(struct launch *out, const struct plan *plan, const st
             most = first > most ? first : most;
             some_kept = some_kept || first < blocks;
         }
+    for (int l = 0; l < plan->layer_count; l++)
+        some_kept =
+            some_kept || (graph_layer_predicts_further(graph, l) && plan->layers[l].recompute == RECOMPUTE_NONE);
     for (int s = 0; s < plan->stage_count; s++)
         for (int c = 0, at = 0; c < plan->chunk_count; c++, at = 0) {
             struct layer_range range = plan_stage_chunk(plan, s, c);
@@ -137,9 +147,10 @@ static bool read_recompute(struct launch *out, const struct plan *plan, const st
                 int own = plan->layers[l].recompute == RECOMPUTE_FULL ? RECOMPUTE_BLOCK : plan->layers[l].recompute;
                 if (graph->layers[l].block < 0)
                     continue;
+                bool again = in_trunk(graph, l) ? at++ < most : most > 0 && !some_kept;
                 bool other = own != RECOMPUTE_NONE && out->recompute != RECOMPUTE_NONE && own != (int)out->recompute;
                 out->recompute = own != RECOMPUTE_NONE ? own : out->recompute;
-                if ((own != RECOMPUTE_NONE) != (at++ < most) || other || (some_kept && own == RECOMPUTE_SELECTIVE))
+                if ((own != RECOMPUTE_NONE) != again || other || (some_kept && own == RECOMPUTE_SELECTIVE))
                     return fail(err,
                                 "layer %s: it is computed again where other blocks are not; a launch has all, none, "
                                 "or the first ones of each piece",
@@ -156,7 +167,8 @@ void launch_keep_others(const struct launch *launch, struct plan *plan, const st
         for (int c = 0; c < plan->chunk_count; c++) {
             struct layer_range range = plan_stage_chunk(plan, s, c);
             for (int l = range.first, at = 0; l < range.first + range.count; l++)
-                if (graph->layers[l].block >= 0 && at++ >= launch->recompute_first)
+                if (graph_layer_predicts_further(graph, l) ||
+                    (graph->layers[l].block >= 0 && at++ >= launch->recompute_first))
                     plan->layers[l].recompute = RECOMPUTE_NONE;
         }
 }
@@ -182,8 +194,16 @@ static bool read_pieces(struct launch *out, struct arena *arena, const struct pl
         for (int c = 0; c < plan->chunk_count; c++) {
             struct layer_range range = plan_stage_chunk(plan, s, c);
             int piece = schedule_piece(schedule, plan->stage_count, s, c);
-            for (int l = range.first; l < range.first + range.count; l++)
-                blocks[piece] += graph->layers[l].block >= 0;
+            for (int l = range.first; l < range.first + range.count; l++) {
+                bool further = graph_layer_predicts_further(graph, l);
+                if (further && out->further > 0 && out->further_piece != piece)
+                    return fail(err,
+                                "layer %s: blocks that predict further tokens stand apart; a launch has them together",
+                                graph->layers[l].name);
+                blocks[piece] += in_trunk(graph, l);
+                out->further += further;
+                out->further_piece = further ? piece : out->further_piece;
+            }
         }
     out->piece_count = count;
     out->piece_blocks = blocks;
@@ -253,6 +273,7 @@ bool launch_equal(const struct launch *a, const struct launch *b)
     bool whole = a->pipeline == 1 && a->chunks == 1, pieces = whole || a->piece_count == b->piece_count;
     for (int i = 0; pieces && !whole && i < a->piece_count; i++)
         pieces = a->piece_blocks[i] == b->piece_blocks[i];
+    pieces = pieces && a->further == b->further && (a->further == 0 || whole || a->further_piece == b->further_piece);
     return pieces && a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
            a->data == b->data && a->expert == b->expert && a->shard_group == b->shard_group &&
            a->sequence_parallel == b->sequence_parallel &&

@@ -34,6 +34,8 @@ struct launch {
      * the embedding too, the last one the head. NULL: nobody said it, as many each. */
     int piece_count;
     const int *piece_blocks;
+    /* Blocks behind the trunk that predict further tokens, and which piece has them all: none of piece_blocks. */
+    int further, further_piece;
 };
 /* One of one device, without anything that a target would have to be told; sizes are 0. */
 extern const struct launch launch_plain;
@@ -47,6 +49,7 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
 bool launch_equal(const struct launch *a, const struct launch *b);
 /* Blocks of the piece that has most, of so many in all. */
 int64_t launch_most_blocks(const struct launch *launch, int64_t blocks);
-/* In a plan whose blocks are all computed again those behind recompute_first of each piece are kept. */
+/* In a plan whose blocks are all computed again those behind recompute_first of each piece are kept, and those that
+ * predict further tokens. */
 void launch_keep_others(const struct launch *launch, struct plan *plan, const struct graph *graph);
 #endif

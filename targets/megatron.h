@@ -64,6 +64,11 @@ bool megatron_is_idle(const char *flag);
 bool megatron_of_model(struct megatron_args *args, struct arena *arena, struct text *why, const struct model *model);
 /* The model that the settings describe; NULL: they lack its sizes, which is no failure unless err is filled. */
 struct model *megatron_model(const struct megatron_args *args, const char *name, struct error *err);
+struct json_field;
+/* Whether the field is the same in both fields of a layer. */
+bool megatron_same_field(const struct json_field *field, const void *a, const void *b);
+/* Blocks of a decoder behind its trunk, which predict further tokens. */
+int megatron_further(const struct model *model);
 
 /* ---- patterns of layers ---- */
 enum { MEGATRON_MOST_BLOCKS = 5000 };
@@ -75,11 +80,14 @@ bool megatron_read_pattern(const char *text, enum megatron_every every, bool *ou
 const char *megatron_put_pattern(struct arena *arena, const bool *blocks, int64_t count);
 
 /* ---- layouts ---- */
-/* "Et*2|(t*3|)*6t,L" of so many pieces. */
-void megatron_put_layout(struct text *out, const int *piece_blocks, int piece_count);
-/* The blocks of each piece. Fails as Megatron-Core does (pipeline_parallel_layer_layout.py). */
-bool megatron_read_layout(int **piece_blocks, int *piece_count, struct arena *arena, const char *layout,
-                          struct error *err);
+struct megatron_layout {
+    int piece_count, further, further_piece; /* as struct launch's */
+    const int *piece_blocks;
+};
+/* "Et*2|(t*3|)*6t,mL" of so many pieces. */
+void megatron_put_layout(struct text *out, const struct megatron_layout *layout);
+/* Fails as Megatron-Core does (pipeline_parallel_layer_layout.py). */
+bool megatron_read_layout(struct megatron_layout *out, struct arena *arena, const char *layout, struct error *err);
 
 /* ---- launches ---- */
 /* The launch keeps all rules of the target. The settings say already whether gradients are narrow. */

@@ -137,8 +137,10 @@ static void set_layout(struct megatron_args *args, struct arena *arena, const st
     int *even = arena_alloc(arena, (size_t)pieces, sizeof *even);
     for (int i = 0; even && i < pieces; i++)
         even[i] = (int)(args->layers / pieces);
-    if (launch->piece_blocks || even)
-        megatron_put_layout(&words, launch->piece_blocks ? launch->piece_blocks : even, pieces);
+    const struct megatron_layout layout = { pieces, launch->further, launch->further_piece,
+                                            launch->piece_blocks ? launch->piece_blocks : even };
+    if (layout.piece_blocks)
+        megatron_put_layout(&words, &layout);
     args->layout = words.length > 0 ? arena_strdup(arena, words.data) : NULL;
     text_free(&words);
 }
@@ -309,10 +311,11 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
     int64_t counted = a->layers + a->embedding_counts + a->loss_counts;
     l->chunks = 1;
     if (a->layout) {
-        int *blocks, pieces;
+        struct megatron_layout layout;
         int64_t sum = 0;
-        if (!megatron_read_layout(&blocks, &pieces, arena, a->layout, err))
+        if (!megatron_read_layout(&layout, arena, a->layout, err))
             return error_within(err, "%s", name);
+        const int *blocks = layout.piece_blocks, pieces = layout.piece_count;
         if (pieces % l->pipeline != 0)
             return refuse(err, name, "layout", "the layout's stages are a multiple of --pipeline-model-parallel-size");
         for (int i = 0; i < pieces; i++)
@@ -320,6 +323,9 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
         if (a->layers > 0 && sum != a->layers)
             return fail(err, "%s: Megatron-LM refuses it: the layout has %lld layers, --num-layers says %lld (layout)",
                         name, (long long)sum, (long long)a->layers);
+        if (layout.further != a->further)
+            return refuse(err, name, "mtp", "the layout has an m for each of --mtp-num-layers");
+        l->further_piece = layout.further_piece;
         l->chunks = pieces / l->pipeline;
         l->piece_blocks = blocks;
         l->piece_count = pieces;
@@ -336,7 +342,9 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
         }
         if (l->chunks > 1 << 14 || !set_pieces(l, arena, a, name, err))
             return fail(err, "%s: expected at most 16384 virtual stages", name);
+        l->further_piece = a->further > 0 ? (int)(l->pipeline * l->chunks) - 1 : 0;
     }
+    l->further = (int)a->further;
     if (l->pipeline == 1 && l->chunks == 1) {
         l->piece_blocks = NULL;
         l->piece_count = 0;
@@ -376,7 +384,8 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
         l->recompute = RECOMPUTE_BLOCK;
         bool first = strcmp(a->method, "block") == 0; /* of each virtual stage so many */
         int64_t most = a->layers > 0 ? launch_most_blocks(l, a->layers) : INT64_MAX;
-        l->recompute_first = first && a->recompute_layers < most ? a->recompute_layers : 0;
+        bool kept = a->recompute_layers < most || a->further > 0; /* it has no block method for those */
+        l->recompute_first = first && kept ? min_i64(a->recompute_layers, most) : 0;
         if (a->recompute_layers != 1 && !first &&
             !say_unknown(out, arena, "--recompute-num-layers (every block by itself is computed again here)", err))
             return false;
@@ -481,6 +490,8 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
         return fail(err, "%s: --num-layers: expected at most 2^20, found %lld", name, (long long)args->layers);
     if (args->first_layers > args->layers || args->last_layers > args->layers)
         return fail(err, "%s: expected no more layers on a stage than --num-layers", name);
+    if (args->further < 0 || args->further > 16)
+        return fail(err, "%s: --mtp-num-layers: expected 0 to 16, found %lld", name, (long long)args->further);
     if (args->sequence > 1 << 27 || args->micro_batch > 1 << 30 || args->global_batch > 1 << 30)
         return fail(err, "%s: expected --seq-length up to 2^27, batches up to 2^30", name);
     if (!set_degrees(l, args, name, err) || !check_args(args, name, err) || !set_stages(l, arena, args, name, err) ||

@@ -1,5 +1,6 @@
 /* Layouts of pipelines as Megatron-Core writes them (megatron/core/transformer/pipeline_parallel_layer_layout.py):
- * stages between |, E the embedding, t a block, L the loss, x*n and (x)*n repeated, commas for the eye. */
+ * stages between |, E the embedding, t a block, m one that predicts a further token, L the loss, x*n and (x)*n
+ * repeated, commas for the eye. */
 #include "targets/megatron.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -13,12 +14,14 @@ static void put_blocks(struct text *out, int count)
         text_add(out, count ? "t" : "");
 }
 
-void megatron_put_layout(struct text *out, const int *piece_blocks, int piece_count)
+void megatron_put_layout(struct text *out, const struct megatron_layout *layout)
 {
+    const int *piece_blocks = layout->piece_blocks, piece_count = layout->piece_count;
     text_add(out, "E");
     for (int i = 0; i < piece_count;) {
-        int same = 1;
-        while (i > 0 && i + same < piece_count - 1 && piece_blocks[i + same] == piece_blocks[i])
+        int same = 1, further = layout->further > 0 ? layout->further_piece : -1;
+        while (i > 0 && i != further && i + same != further && i + same < piece_count - 1 &&
+               piece_blocks[i + same] == piece_blocks[i])
             same++;
         if (i > 0 && i < piece_count - 1 && same > 1) {
             text_add(out, "(");
@@ -26,6 +29,8 @@ void megatron_put_layout(struct text *out, const int *piece_blocks, int piece_co
             text_printf(out, "|)*%d", same);
         } else {
             put_blocks(out, piece_blocks[i]);
+            for (int k = 0; i == further && k < layout->further; k++)
+                text_add(out, "m");
             text_add(out, i < piece_count - 1 ? "|" : "");
         }
         i += same;
@@ -83,7 +88,25 @@ static bool unfold(struct text *out, const char *layout)
     return ok;
 }
 
-static bool count_pieces(const char *flat, int **piece_blocks, int *piece_count, struct arena *arena, struct error *err)
+/* Those that predict further tokens stand together, none of the others behind them. */
+static bool count_further(struct megatron_layout *out, const char *flat, struct error *err)
+{
+    int at = 0;
+    for (const char *p = flat; *p; p++) {
+        at += *p == '|';
+        if (*p == 't' && out->further > 0)
+            return fail(err, "expected every t before the m, which predict further tokens");
+        if (*p != 'm')
+            continue;
+        if (out->further > 0 && out->further_piece != at)
+            return fail(err, "expected every m, which predicts a further token, on one stage");
+        out->further++;
+        out->further_piece = at;
+    }
+    return true;
+}
+
+static bool count_pieces(const char *flat, struct megatron_layout *out, struct arena *arena, struct error *err)
 {
     int pieces = 1, embeddings = 0, losses = 0, at = 0;
     const char *last = flat;
@@ -91,8 +114,6 @@ static bool count_pieces(const char *flat, int **piece_blocks, int *piece_count,
         pieces += *p == '|';
         embeddings += *p == 'E';
         losses += *p == 'L';
-        if (*p == 'm')
-            return fail(err, "layers of multi-token prediction (m) are not supported here");
         if (*p != '|')
             last = p;
     }
@@ -112,19 +133,19 @@ static bool count_pieces(const char *flat, int **piece_blocks, int *piece_count,
         at += *p == '|';
         blocks[at] += *p == 't';
     }
-    *piece_blocks = blocks;
-    *piece_count = pieces;
-    return true;
+    out->piece_blocks = blocks;
+    out->piece_count = pieces;
+    return count_further(out, flat, err);
 }
 
-bool megatron_read_layout(int **piece_blocks, int *piece_count, struct arena *arena, const char *layout,
-                          struct error *err)
+bool megatron_read_layout(struct megatron_layout *out, struct arena *arena, const char *layout, struct error *err)
 {
     struct text flat = { 0 };
+    *out = (struct megatron_layout){ 0 };
     bool ok = unfold(&flat, layout) && flat.length > 0;
     if (!ok)
         fail(err, "expected a layout such as Et*2|(t*3|)*6t*2L, found \"%.64s\"", layout);
-    ok = ok && count_pieces(flat.data, piece_blocks, piece_count, arena, err);
+    ok = ok && count_pieces(flat.data, out, arena, err);
     text_free(&flat);
     return ok || error_within(err, "--pipeline-model-parallel-layout");
 }

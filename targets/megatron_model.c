@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- settings of a model ---- */
-
 struct parts {
     const struct embedding_layer *embedding;
     const struct attention_layer *attention, *windowed; /* the first without and with a window */
@@ -18,7 +16,8 @@ struct parts {
     const struct mlp_layer *mlp;
     const struct moe_layer *moe;
     const struct head_layer *head;
-    int64_t blocks;
+    const struct multi_token_loss_layer *further; /* the first one's */
+    int64_t blocks, further_blocks;
     bool experts[MEGATRON_MOST_BLOCKS], windows[MEGATRON_MOST_BLOCKS];
 };
 
@@ -46,48 +45,92 @@ static bool find_attention(struct parts *p, const struct layer *layer, struct te
     return true;
 }
 
-/* Embedding, blocks of attention and a network, head and loss, one after another. */
+static bool wanted_here(const struct layer *layer, const char *wanted, struct text *why)
+{
+    if (is_kind(layer, wanted))
+        return true;
+    text_printf(why, "layer %s of kind %s in place of %s", layer->name, layer->kind->name, wanted);
+    return false;
+}
+
+/* It reads these two layers, or one of them where they are the same. */
+static bool reads(const struct model *model, int index, int one, int other, struct text *why)
+{
+    int inputs[MAX_LAYER_INPUTS], count = model_unfolded_inputs(model, index, inputs);
+    if (inputs[0] == one && (one == other ? count == 1 : count == 2 && inputs[1] == other))
+        return true;
+    text_printf(why, "layer %s that reads another one than the layer before", model_unfolded_layer(model, index)->name);
+    return false;
+}
+
+static bool is_network(const struct layer *layer, struct text *why)
+{
+    if (is_kind(layer, "moe") || is_kind(layer, "mlp"))
+        return true;
+    text_printf(why, "layer %s of kind %s where a block ends with its network", layer->name, layer->kind->name);
+    return false;
+}
+
+/* Behind the trunk, from its layer `at` on: what joins, a block, and its loss, for each further token. */
+static bool find_further(struct parts *p, const struct model *model, int at, int end, struct text *why)
+{
+    for (int trunk = at - 1, before = at - 1; at + 4 <= end; before = at + 2, trunk = at + 3, at += 4) {
+        const struct layer *loss = model_unfolded_layer(model, at + 3);
+        if (!wanted_here(model_unfolded_layer(model, at), "multi_token", why) ||
+            !reads(model, at, before, before, why) || !reads(model, at + 1, at, at, why) ||
+            !reads(model, at + 2, at + 1, at + 1, why) || !is_network(model_unfolded_layer(model, at + 2), why) ||
+            !wanted_here(loss, "multi_token_loss", why) || !reads(model, at + 3, trunk, at + 2, why))
+            return false;
+        p->further = p->further ? p->further : loss->fields;
+        p->further_blocks++;
+    }
+    return true;
+}
+
+/* Embedding, blocks of attention and a network, those that predict further tokens, head and loss, one after another. */
 static bool find_parts(struct parts *p, const struct model *model, struct text *why)
 {
-    int count = model_unfolded_count(model);
-    for (int i = 0; i < count; i++) {
-        const struct layer *layer = model_unfolded_layer(model, i);
-        int inputs[MAX_LAYER_INPUTS], read = model_unfolded_inputs(model, i, inputs);
-        if (i > 0 && (read != 1 || inputs[0] != i - 1)) {
-            text_printf(why, "layer %s that reads another one than the layer before", layer->name);
-            return false;
-        }
-        if (i == 0 || i >= count - 2) {
-            const char *wanted = i == 0 ? "embedding" : i == count - 2 ? "head" : "loss";
-            if (!is_kind(layer, wanted) || count < 5 || count % 2 == 0) {
-                text_printf(why, "layer %s of kind %s in place of %s", layer->name, layer->kind->name, wanted);
-                return false;
-            }
-            p->embedding = i == 0 ? layer->fields : p->embedding;
-            p->head = i == count - 2 ? layer->fields : p->head;
-            continue;
-        }
+    int count = model_unfolded_count(model), end = count - 2, at = 1;
+    const char *last = count > 0 ? model_unfolded_layer(model, count - 1)->kind->name : "";
+    if (count < 5) {
+        text_printf(why, "%d layers, the last of kind %s, where a decoder has five or more", count, last);
+        return false;
+    }
+    if (!wanted_here(model_unfolded_layer(model, 0), "embedding", why) ||
+        !wanted_here(model_unfolded_layer(model, end), "head", why) ||
+        !wanted_here(model_unfolded_layer(model, end + 1), "loss", why) || !reads(model, end, end - 1, end - 1, why) ||
+        !reads(model, end + 1, end, end, why))
+        return false;
+    p->embedding = model_unfolded_layer(model, 0)->fields;
+    p->head = model_unfolded_layer(model, end)->fields;
+    for (; at + 2 <= end && !is_kind(model_unfolded_layer(model, at), "multi_token"); at += 2) {
+        const struct layer *network = model_unfolded_layer(model, at + 1);
         if (p->blocks == MEGATRON_MOST_BLOCKS) {
             text_printf(why, "more than %d blocks", MEGATRON_MOST_BLOCKS);
             return false;
         }
-        if (i % 2 == 1) {
-            if (!find_attention(p, layer, why))
-                return false;
-            continue;
-        }
-        bool experts = is_kind(layer, "moe");
-        if (!experts && !is_kind(layer, "mlp")) {
-            text_printf(why, "layer %s of kind %s where a block ends with its network", layer->name, layer->kind->name);
+        if (!reads(model, at, at - 1, at - 1, why) || !find_attention(p, model_unfolded_layer(model, at), why) ||
+            !is_network(network, why) || !reads(model, at + 1, at, at, why))
             return false;
-        }
+        bool experts = is_kind(network, "moe");
         if (experts)
-            p->moe = p->moe ? p->moe : layer->fields;
+            p->moe = p->moe ? p->moe : network->fields;
         else
-            p->mlp = p->mlp ? p->mlp : layer->fields;
+            p->mlp = p->mlp ? p->mlp : network->fields;
         p->experts[p->blocks++] = experts;
     }
-    return true;
+    if (at > 1 && !find_further(p, model, at, end, why))
+        return false;
+    at += 4 * (int)p->further_blocks;
+    return at == end || wanted_here(model_unfolded_layer(model, at), "head", why);
+}
+
+int megatron_further(const struct model *model)
+{
+    int count = 0;
+    for (int i = 0; i < model->layer_count; i++) /* each is written by itself */
+        count += is_kind(&model->layers[i], "multi_token");
+    return count;
 }
 
 static void set_activation(struct megatron_args *args, int activation)
@@ -205,7 +248,7 @@ static void level(const struct layer *layer, void *fields)
     }
 }
 
-static bool same_field(const struct json_field *field, const void *a, const void *b)
+bool megatron_same_field(const struct json_field *field, const void *a, const void *b)
 {
     const char *x = (const char *)a + field->offset, *y = (const char *)b + field->offset;
     const char *s, *t;
@@ -249,7 +292,7 @@ static bool same_layer(const struct layer *meant, const struct layer *built, str
     level(meant, a);
     level(built, b);
     for (size_t i = 0; i < meant->kind->field_count; i++)
-        if (!is_kept(&meant->kind->fields[i]) && !same_field(&meant->kind->fields[i], a, b)) {
+        if (!is_kept(&meant->kind->fields[i]) && !megatron_same_field(&meant->kind->fields[i], a, b)) {
             text_printf(why, "field %s of layer %s", meant->kind->fields[i].key, meant->name);
             return false;
         }
@@ -284,6 +327,9 @@ bool megatron_of_model(struct megatron_args *args, struct arena *arena, struct t
         return false;
     }
     args->layers = parts.blocks;
+    args->further = parts.further_blocks;
+    args->further_scale =
+        parts.further ? parts.further->weight * (double)args->further : megatron_defaults.further_scale;
     args->hidden = model->hidden;
     if (parts.latent)
         set_latent(args, parts.latent, model);
@@ -309,248 +355,4 @@ bool megatron_of_model(struct megatron_args *args, struct arena *arena, struct t
     bool same = same_model(model, built, why);
     model_free(built);
     return same;
-}
-
-/* ---- a model of settings ---- */
-
-static int64_t rotary_dim(const struct megatron_args *args, int64_t head_dim)
-{
-    return args->rotary_percent < 1 ? (int64_t)llround(args->rotary_percent * (double)head_dim) : 0;
-}
-
-static int norm_of(const struct megatron_args *args)
-{
-    return strcmp(args->norm, "RMSNorm") == 0 ? NORM_RMS : NORM_LAYER;
-}
-
-static int activation_of(const struct megatron_args *args)
-{
-    return args->swiglu                             ? ACTIVATION_SWIGLU
-           : args->squared_relu                     ? ACTIVATION_SQUARED_RELU
-           : args->gelu_fusion && args->linear_bias ? ACTIVATION_GELU
-                                                    : ACTIVATION_GELU_ERF;
-}
-
-struct described {
-    const struct layer_kind *attention_kind, *mlp_kind, *moe_kind;
-    struct embedding_layer embedding;
-    struct attention_layer attention;
-    struct latent_attention_layer latent;
-    struct mlp_layer mlp;
-    struct moe_layer moe;
-    struct head_layer head;
-    int64_t window;
-    bool experts[MEGATRON_MOST_BLOCKS], windows[MEGATRON_MOST_BLOCKS];
-};
-
-static const struct layer_kind *start(void *fields, const char *kind)
-{
-    const struct layer_kind *found = layer_kind_find(kind);
-    memcpy(fields, found->defaults, found->fields_bytes);
-    return found;
-}
-
-static void describe_attention(struct described *d, const struct megatron_args *args)
-{
-    if (args->latent) {
-        d->attention_kind = start(&d->latent, "latent_attention");
-        d->latent.heads = args->heads;
-        d->latent.query_rank = args->query_rank;
-        d->latent.kv_rank = args->kv_rank;
-        d->latent.plain_dim = args->plain_dim;
-        d->latent.rope_dim = args->rope_dim;
-        d->latent.value_dim = args->value_dim;
-        d->latent.rope_base = (double)args->rotary_base;
-        d->latent.norm = norm_of(args);
-        d->latent.norm_epsilon = args->norm_epsilon;
-        return;
-    }
-    d->attention_kind = start(&d->attention, "attention");
-    d->attention.heads = args->heads;
-    d->attention.kv_heads = args->grouped_query ? args->query_groups : args->heads;
-    d->attention.head_dim = args->kv_channels;
-    d->attention.qkv_bias = args->linear_bias || args->qkv_bias;
-    d->attention.output_bias = args->linear_bias;
-    d->attention.norm = norm_of(args);
-    d->attention.norm_epsilon = args->norm_epsilon;
-    d->attention.qk_norm = args->qk_norm ? QK_NORM_HEAD : QK_NORM_NONE;
-    d->attention.qk_norm_kind = args->qk_norm ? norm_of(args) : d->attention.qk_norm_kind;
-    d->attention.sinks = strcmp(args->softmax, "learnable") == 0;
-    d->attention.output_gate = args->output_gate;
-    if (strcmp(args->position, "rope") != 0)
-        return;
-    d->attention.rope_base = (double)args->rotary_base;
-    d->attention.rope_dim = rotary_dim(args, args->kv_channels > 0 ? args->kv_channels : args->hidden / args->heads);
-    if (args->rope_scaling) { /* the rest is fixed (rotary_pos_embedding.py) */
-        d->attention.rope_factor = args->rope_factor;
-        d->attention.rope_low = 1;
-        d->attention.rope_high = 4;
-        d->attention.rope_original = 8192;
-    }
-}
-
-static void describe_networks(struct described *d, const struct megatron_args *args)
-{
-    d->mlp_kind = start(&d->mlp, "mlp");
-    d->mlp.inner = args->ffn > 0  ? args->ffn
-                   : args->swiglu ? (int64_t)(4.0 * (double)args->hidden * 2 / 3 / 64) * 64
-                                  : 4 * args->hidden;
-    d->mlp.activation = activation_of(args);
-    d->mlp.bias = args->linear_bias;
-    d->mlp.norm = norm_of(args);
-    d->mlp.norm_epsilon = args->norm_epsilon;
-    d->moe_kind = start(&d->moe, "moe");
-    d->moe.experts = args->experts;
-    d->moe.choices = args->expert_choices;
-    d->moe.inner = args->expert_ffn > 0 ? args->expert_ffn : d->mlp.inner;
-    d->moe.shared_inner = args->shared_ffn;
-    d->moe.activation = d->mlp.activation;
-    d->moe.gates = strcmp(args->score, "sigmoid") == 0 ? GATES_SIGMOID_OF_CHOSEN
-                   : args->gates_before                ? GATES_OF_ALL
-                                                       : GATES_OF_CHOSEN;
-    d->moe.router_correction = args->expert_bias;
-    d->moe.expert_groups = args->expert_groups;
-    d->moe.chosen_groups = args->chosen_groups;
-    d->moe.shared_gate = args->shared_gate;
-    d->moe.gate_scale = args->gate_scale > 0 ? args->gate_scale : 1;
-    d->moe.balance = strcmp(args->balancing, "none") == 0 ? 0 : args->balance;
-    d->moe.dropless = !(args->capacity > 0);
-    d->moe.capacity_factor = args->capacity > 0 ? args->capacity : 2; /* as importers of such models have it */
-    d->moe.norm = d->mlp.norm;
-    d->moe.norm_epsilon = args->norm_epsilon;
-}
-
-/* As the native format has it: what is not as it goes without saying lies between the limits. */
-static bool check_range(const struct layer_kind *kind, const void *fields, struct error *err)
-{
-    for (size_t i = 0; i < kind->field_count; i++) {
-        const struct json_field *field = &kind->fields[i];
-        const char *at = (const char *)fields + field->offset;
-        double value;
-        if (same_field(field, fields, kind->defaults) && !field->required)
-            continue;
-        if (field->type == FIELD_INT)
-            value = (double)*(const int64_t *)(const void *)at;
-        else if (field->type == FIELD_DOUBLE)
-            value = *(const double *)(const void *)at;
-        else
-            continue;
-        if (!(value >= field->min) || (field->max >= field->min && field->max > 0 && value > field->max))
-            return fail(err, "%s of %s: expected %.15g to %.15g, found %.15g", field->key, kind->name, field->min,
-                        field->max, value);
-    }
-    return true;
-}
-
-static bool describe(struct described *d, const struct megatron_args *args, struct error *err)
-{
-    start(&d->embedding, "embedding");
-    start(&d->head, "head");
-    if (strcmp(args->position, "learned_absolute") == 0)
-        d->embedding.learned_positions = args->positions > 0 ? args->positions : args->sequence;
-    else if (strcmp(args->position, "rope") != 0 && strcmp(args->position, "none") != 0)
-        return fail(err,
-                    "--position-embedding-type: expected rope, learned_absolute or none, found %.32s: "
-                    "it is not built here",
-                    args->position);
-    if (args->quick_geglu)
-        return fail(err, "--quick-geglu is not built here");
-    if (strcmp(args->norm, "RMSNorm") != 0 && strcmp(args->norm, "LayerNorm") != 0)
-        return fail(err, "--normalization: expected RMSNorm or LayerNorm, found %.32s", args->norm);
-    d->head.norm = norm_of(args);
-    d->head.norm_epsilon = args->norm_epsilon;
-    describe_attention(d, args);
-    describe_networks(d, args);
-    if (!check_range(layer_kind_find("embedding"), &d->embedding, err) ||
-        !check_range(layer_kind_find("head"), &d->head, err) ||
-        !check_range(d->attention_kind, args->latent ? (void *)&d->latent : (void *)&d->attention, err) ||
-        !check_range(d->mlp_kind, &d->mlp, err) || (args->experts > 0 && !check_range(d->moe_kind, &d->moe, err)))
-        return false;
-    for (int64_t i = 0; i < args->layers; i++)
-        d->experts[i] = args->experts > 0;
-    if (args->experts > 0 && args->expert_pattern &&
-        !megatron_read_pattern(args->expert_pattern, MEGATRON_EVERY_EXPERT, d->experts, args->layers))
-        return fail(
-            err, "--moe-layer-freq: expected a number, or a list with 0 or 1 for each of %lld layers, found \"%.64s\"",
-            (long long)args->layers, args->expert_pattern);
-    if (args->window) {
-        long long before = 0, after = 0;
-        if (sscanf(args->window, "%*[(]%lld , %lld", &before, &after) != 2 &&
-            sscanf(args->window, "%lld , %lld", &before, &after) != 2)
-            return fail(err, "--window-size: expected two numbers such as 4095,0, found \"%.64s\"", args->window);
-        d->window = before >= 0 && before < 1 << 27 ? before + 1 : 0;
-        for (int64_t i = 0; i < args->layers; i++)
-            d->windows[i] = true;
-        if (args->window_pattern &&
-            !megatron_read_pattern(args->window_pattern, MEGATRON_EVERY_WINDOW, d->windows, args->layers))
-            return fail(err,
-                        "--window-attn-skip-freq: expected a number, or a list with 0 or 1 for each of %lld layers, "
-                        "found \"%.64s\"",
-                        (long long)args->layers, args->window_pattern);
-    }
-    return true;
-}
-
-static bool add_blocks(struct model *model, struct described *d, const struct megatron_args *args,
-                       const struct json *at, struct error *err)
-{
-    for (int64_t i = 0; i < args->layers;) {
-        int64_t same = 1;
-        while (i + same < args->layers && d->experts[i + same] == d->experts[i] &&
-               d->windows[i + same] == d->windows[i])
-            same++;
-        d->attention.sliding_window = d->windows[i] ? d->window : 0;
-        if (!model_add_block(model, same, at, err) ||
-            !model_add_layer(model, d->attention_kind, args->latent ? (void *)&d->latent : (void *)&d->attention, at,
-                             err) ||
-            !model_add_layer(model, d->experts[i] ? d->moe_kind : d->mlp_kind,
-                             d->experts[i] ? (void *)&d->moe : (void *)&d->mlp, at, err))
-            return false;
-        i += same;
-    }
-    return true;
-}
-
-struct model *megatron_model(const struct megatron_args *args, const char *name, struct error *err)
-{
-    static const struct loss_layer loss = { 0 };
-    struct described described;
-    struct model_head head = model_head_defaults;
-    if (args->layers == 0 || args->hidden == 0 || args->heads == 0 || args->vocabulary == 0)
-        return NULL;
-    if (args->layers > MEGATRON_MOST_BLOCKS) {
-        fail(err, "--num-layers: expected at most %d, found %lld", MEGATRON_MOST_BLOCKS, (long long)args->layers);
-        return NULL;
-    }
-    if (args->hidden > 1 << 24 || args->heads > 1 << 20 || args->ffn > 1 << 28 || args->vocabulary > 1 << 28) {
-        fail(err, "sizes beyond those of any model");
-        return NULL;
-    }
-    memset(&described, 0, sizeof described);
-    if (!describe(&described, args, err))
-        return NULL;
-    head.name = name;
-    head.sequence = max_i64(1, args->positions > 0 && args->sequence == 0 ? args->positions : args->sequence);
-    head.hidden = args->hidden;
-    head.vocab_size = args->vocabulary;
-    head.tied_embedding = !args->untied;
-    head.init_std = args->init_std;
-    struct json_doc *nowhere = NULL; /* where messages of the layers point */
-    struct model *model = json_parse(&nowhere, "model", "{}", 2, err) ? model_new(&head) : NULL;
-    if (!model) {
-        json_free(nowhere);
-        fail_memory(err);
-        return NULL;
-    }
-    const struct json *at = json_root(nowhere);
-    bool ok = model_add_block(model, 1, at, err) &&
-              model_add_layer(model, layer_kind_find("embedding"), &described.embedding, at, err) &&
-              add_blocks(model, &described, args, at, err) && model_add_block(model, 1, at, err) &&
-              model_add_layer(model, layer_kind_find("head"), &described.head, at, err) &&
-              model_add_layer(model, layer_kind_find("loss"), &loss, at, err) && model_finish(model, at, err);
-    json_free(nowhere);
-    if (ok)
-        return model;
-    model_free(model);
-    return NULL;
 }

@@ -35,7 +35,7 @@ static int64_t heads_of(const struct launch_context *context)
 
 static int64_t blocks_of(const struct launch_context *context)
 {
-    return context->model ? (model_unfolded_count(context->model) - 3) / 2 : 0;
+    return context->model ? (model_unfolded_count(context->model) - 3 - 4 * megatron_further(context->model)) / 2 : 0;
 }
 
 static bool interleaves(const struct launch *l)
@@ -142,6 +142,18 @@ static bool pieces_rule(const struct launch *l, const struct launch_context *c)
         sum += l->piece_blocks[i];
     }
     return l->piece_count == l->pipeline * chunks && (blocks == 0 || sum == blocks);
+}
+
+static bool further_rule(const struct launch *l, const struct launch_context *c)
+{
+    int64_t pieces = l->pipeline * l->chunks;
+    bool last = true; /* no block of the trunk behind them */
+    if (c->model && l->further != megatron_further(c->model))
+        return false;
+    for (int i = l->further_piece + 1; l->piece_blocks && i < l->piece_count; i++)
+        last = last && l->piece_blocks[i] == 0;
+    return l->further == 0 || (last && l->further_piece >= pieces - l->pipeline && l->further_piece < pieces &&
+                               (l->further == 1 || l->further_piece == pieces - 1));
 }
 
 static bool sequence_rule(const struct launch *l, const struct launch_context *c)
@@ -259,6 +271,9 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       group_rule, NULL }, \
     { "layout", "the pieces hold all blocks of the model, in whole blocks, or as many each", \
       "megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout", pieces_rule, NULL }, \
+    { "mtp", "blocks that predict further tokens are the model's, behind all others in the last chunk of one stage, " \
+      "several with the loss", \
+      "megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout", further_rule, NULL }, \
     { "cp-divides-sequence", "the sequence is a multiple of twice the context degree", ARGUMENTS, sequence_rule, NULL }, \
     { "positions", "the sequence has no more tokens than the model has learned positions", ARGUMENTS, positions_rule, \
       NULL }, \

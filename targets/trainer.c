@@ -1,6 +1,8 @@
 #include "targets/trainer.h"
+#include "models/layer_kind.h"
 #include "targets/decoder.h"
 #include "targets/launch_text.h"
+#include <string.h>
 
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
@@ -169,6 +171,15 @@ bool trainer_no_experts(const struct launch *launch, const struct launch_context
 {
     (void)context;
     return launch->expert == 1;
+}
+
+bool trainer_one_token(const struct launch *launch, const struct launch_context *context)
+{
+    (void)launch;
+    for (int i = 0; context->model && i < context->model->layer_count; i++)
+        if (strcmp(context->model->layers[i].kind->name, "multi_token") == 0)
+            return false;
+    return true;
 }
 
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context)

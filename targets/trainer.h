@@ -26,6 +26,8 @@ int trainer_take_ignored(struct settings *settings);
 /* Rules of whatever runs by it: what its models, and the layers of transformers, can be told. */
 bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context);
 bool trainer_no_experts(const struct launch *launch, const struct launch_context *context);
+/* Models of transformers leave out the blocks that predict further tokens. */
+bool trainer_one_token(const struct launch *launch, const struct launch_context *context);
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context);
 bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context);
 bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context);

@@ -1,14 +1,72 @@
 /* Launches that nobody chose, some of which a target's rules allow: what has no effect is said in one way. */
 #ifndef CLEAVE_TESTS_RANDOM_LAUNCHES_H
 #define CLEAVE_TESTS_RANDOM_LAUNCHES_H
+#include "models/layer_kind.h"
 #include "models/operators.h"
 #include "planner/program/schedule.h"
 #include "targets/target.h"
+#include "tests/model_files.h"
 #include "tests/random_numbers.h"
+
+/* A small model of DeepSeek-V3's kind, with two blocks that predict further tokens: no file of the zoo has any. */
+#define LATENT_BLOCK(network)                                                                                          \
+    "{\"kind\":\"latent_attention\",\"heads\":16,\"query_rank\":64,\"kv_rank\":32,\"plain_dim\":16,\"rope_dim\":8,"    \
+    "\"value_dim\":16,\"rope_base\":10000,\"norm\":\"rms_norm\"},"                                                     \
+    "{\"kind\":" network ",\"activation\":\"swiglu\",\"norm\":\"rms_norm\""
+#define SOME_EXPERTS                                                                                                   \
+    "\"moe\",\"experts\":16,\"choices\":4,\"inner\":64,\"shared_inner\":64,\"gates\":\"sigmoid_of_chosen\","           \
+    "\"router_correction\":true,\"gate_scale\":2.5,\"dropless\":true"
+#define FURTHER_LAYERS(passed, before, block, loss)                                                                    \
+    "{\"kind\":\"multi_token\",\"norm\":\"rms_norm\",\"inputs\":[\"" before                                            \
+    "\"]}," LATENT_BLOCK(SOME_EXPERTS) ",\"name\":\"" block "\"},{\"kind\":\"multi_token_loss\",\"name\":\"" loss      \
+                                       "\",\"weight\":0.15,\"norm\":"                                                  \
+                                       "\"rms_norm\",\"inputs\":[\"" passed "\",\"" block "\"]},"
+static const char further_model[] =
+    "{\"format\":\"cleave-model\",\"version\":1,\"name\":\"further\",\"sequence\":4096,\"hidden\":256,\"vocab_size\":"
+    "32000,\"layers\":[{\"kind\":\"embedding\"},{\"repeat\":2,\"layers\":[" LATENT_BLOCK(
+        "\"mlp\",\"inner\":512") "}]},{\"repeat\":14,\"layers\":[" LATENT_BLOCK(SOME_EXPERTS) ",\"name\":\"trunk\"}]}"
+                                                                                              "," FURTHER_LAYERS("trun"
+                                                                                                                 "k",
+                                                                                                                 "trun"
+                                                                                                                 "k",
+                                                                                                                 "ahead"
+                                                                                                                 "1",
+                                                                                                                 "pass"
+                                                                                                                 "1")
+                                                                                                  FURTHER_LAYERS(
+                                                                                                      "pass1", "ahead1",
+                                                                                                      "ahead2",
+                                                                                                      "pass2") "{\"kind"
+                                                                                                               "\":"
+                                                                                                               "\"head"
+                                                                                                               "\","
+                                                                                                               "\"norm"
+                                                                                                               "\":"
+                                                                                                               "\"rms_"
+                                                                                                               "norm\"}"
+                                                                                                               ",{"
+                                                                                                               "\"kind"
+                                                                                                               "\":"
+                                                                                                               "\"loss"
+                                                                                                               "\"}]}";
+
+/* "further", or one of the zoo. */
+static inline struct model *model_of_name(const char *name)
+{
+    return strcmp(name, "further") == 0 ? model_of_text(further_model) : model_of_zoo(name);
+}
+
+static inline int further_of(const struct model *model)
+{
+    int count = 0;
+    for (int i = 0; i < model->layer_count; i++)
+        count += strcmp(model->layers[i].kind->name, "multi_token") == 0;
+    return count;
+}
 
 static inline int64_t blocks_of(const struct model *model)
 {
-    return (model_unfolded_count(model) - 3) / 2;
+    return (model_unfolded_count(model) - 3 - 4 * further_of(model)) / 2;
 }
 
 static inline struct launch random_launch(uint64_t *state, struct arena *arena, const struct model *model)
@@ -50,11 +108,13 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
     int *each = arena_alloc(arena, (size_t)pieces, sizeof *each);
     for (int64_t b = 0; b < blocks; b++)
         each[draw(state, 2) ? b % pieces : (int64_t)draw(state, (uint64_t)pieces)]++;
+    l.further = further_of(model);
+    l.further_piece = l.further > 0 ? pieces - 1 : 0;
     l.piece_count = l.pipeline > 1 ? pieces : 0;
     l.piece_blocks = l.pipeline > 1 ? each : NULL;
     int64_t most = launch_most_blocks(&l, blocks);
     if (l.recompute == RECOMPUTE_BLOCK && most > 1 && draw(state, 2))
-        l.recompute_first = 1 + (int64_t)draw(state, (uint64_t)most - 1);
+        l.recompute_first = 1 + (int64_t)draw(state, (uint64_t)most - (l.further == 0));
     return l;
 }
 

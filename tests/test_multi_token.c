@@ -1,5 +1,6 @@
 /* Prediction of a further token: its own weights, the tables that it shares, its work, and the gradient that the trunk
  * gets of it. */
+#include "models/whole_blocks.h"
 #include "planner/estimate/estimate.h"
 #include "tests/model_files.h"
 
@@ -75,11 +76,35 @@ START_TEST(contradictions_are_refused)
 }
 END_TEST
 
+/* What frameworks cut between: the block that predicts is one with what joins it to the trunk; its loss is the head's.
+ */
+START_TEST(blocks_are_taken_whole)
+{
+    static const char *const kinds[] = { "embedding", "mlp", "mlp", "multi_token", "head" };
+    struct model *model = model_of_text(AHEAD("false", FURTHER));
+    struct error err = { 0 };
+    model->whole_blocks = true;
+    struct graph *graph = NULL;
+    ck_assert_msg(graph_take(&graph, model, 1, 0, 1, &err), "%s", err.message);
+    ck_assert_int_eq(graph->layer_count, 5);
+    for (int l = 0; l < 5; l++) {
+        ck_assert_str_eq(graph->layers[l].kind, kinds[l]);
+        ck_assert_int_eq(graph_layer_predicts_further(graph, l), l == 3);
+        ck_assert_int_eq(graph->layers[l].block >= 0, l > 0 && l < 4);
+    }
+    ck_assert_int_eq(graph->layers[3].input_layers[0], 2);
+    ck_assert_int_eq(graph->layers[4].input_count, 2);
+    graph_free(graph);
+    model_free(model);
+}
+END_TEST
+
 static Suite *multi_token_suite(void)
 {
     Suite *suite = suite_create("multi_token");
     CHECK_ADD(suite, tables_are_the_models_own);
     CHECK_ADD(suite, work_is_a_block_and_a_head_more);
+    CHECK_ADD(suite, blocks_are_taken_whole);
     CHECK_ADD(suite, contradictions_are_refused);
     return suite;
 }

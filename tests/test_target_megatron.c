@@ -1,5 +1,6 @@
 /* Megatron-LM as a target: what is written is read back as the same launch and the same model, of random launches that
  * the rules allow; what people have is read; what Megatron-LM would refuse is refused by its rule. */
+#include "tests/megatron_launches.h"
 #include "tests/random_launches.h"
 #include "tests/target_launches.h"
 
@@ -24,8 +25,8 @@ static void check_model(const struct model *meant, const struct model *read, int
     graph_free(b);
 }
 
-static const char *const models[] = { "llama-3-8b",   "llama-3-70b", "llama-3-405b",
-                                      "mixtral-8x7b", "gpt3-175b",   "deepseek-moe-16b" };
+static const char *const models[] = { "llama-3-8b", "llama-3-70b",      "llama-3-405b", "mixtral-8x7b",
+                                      "gpt3-175b",  "deepseek-moe-16b", "further" };
 
 static const struct {
     const char *name, *file;
@@ -36,7 +37,7 @@ START_TEST(test_round_trip)
     const struct target *target = target_find(both[_i % 2].name);
     const char *file = both[_i % 2].file;
     _i /= 2;
-    struct model *model = model_of_zoo(models[_i]);
+    struct model *model = model_of_name(models[_i]);
     struct graph *graph = graph_of(model, 1, 1024, 128);
     uint64_t state = 41 + (uint64_t)_i;
     int written = 0;
@@ -75,83 +76,11 @@ START_TEST(test_round_trip)
 }
 END_TEST
 
-/* Launches whose files stand in tests/targets: CLEAVE_WRITE_GOLDEN=1 writes them anew. */
-static const int even[] = { 10, 10, 10, 10, 10, 10, 10, 10 }, uneven[] = { 11, 12, 12, 12, 12, 12, 12, 13 };
-static const struct {
-    const char *name, *model;
-    struct launch launch;
-} golden[] = {
-    { "llama-3-70b-64",
-      "llama-3-70b",
-      { .tensor = 4,
-        .context = 1,
-        .pipeline = 4,
-        .data = 4,
-        .expert = 1,
-        .sequence_parallel = true,
-        .schedule = SCHEDULE_interleaved,
-        .chunks = 2,
-        .micro_batch = 1,
-        .batch = 128,
-        .sequence = 8192,
-        .dtype = DTYPE_BF16,
-        .zero = 1,
-        .prefetch = 1,
-        .loss_chunks = 1,
-        .bucket_bytes = 160000000,
-        .clip_norm = 1,
-        .piece_count = 8,
-        .piece_blocks = even } },
-    { "mixtral-8x7b-64",
-      "mixtral-8x7b",
-      { .tensor = 1,
-        .context = 2,
-        .context_dimension = DIM_cp_ring,
-        .pipeline = 1,
-        .data = 32,
-        .expert = 8,
-        .schedule = SCHEDULE_one_f_one_b,
-        .chunks = 1,
-        .micro_batch = 1,
-        .batch = 256,
-        .sequence = 4096,
-        .dtype = DTYPE_BF16,
-        .zero = 1,
-        .shard_group = 16,
-        .recompute = RECOMPUTE_BLOCK,
-        .prefetch = 1,
-        .loss_chunks = 1,
-        .bucket_bytes = 160000000,
-        .clip_norm = 1 } },
-    { "gpt3-175b-128",
-      "gpt3-175b",
-      { .tensor = 8,
-        .context = 1,
-        .pipeline = 8,
-        .data = 2,
-        .expert = 1,
-        .sequence_parallel = true,
-        .schedule = SCHEDULE_one_f_one_b,
-        .chunks = 1,
-        .micro_batch = 2,
-        .batch = 64,
-        .sequence = 2048,
-        .dtype = DTYPE_FP8,
-        .zero = 1,
-        .offload = OFFLOAD_OPTIMIZER,
-        .prefetch = 1,
-        .loss_chunks = 1,
-        .bucket_bytes = 0,
-        .clip_norm = 0,
-        .piece_count = 8,
-        .piece_blocks = uneven } },
-};
-
 START_TEST(test_golden)
 {
     const struct target *target = target_find(both[_i % 2].name);
-    const struct launch *launch = &golden[_i / 2].launch;
-    struct model *model = model_of_zoo(golden[_i / 2].model);
+    const struct launch *launch = &launches_by_hand[_i / 2].launch;
+    struct model *model = model_of_name(launches_by_hand[_i / 2].model);
     struct graph *graph = graph_of(model, 1, launch->sequence, 128);
     int64_t peaks[8];
     for (int s = 0; s < 8; s++)
@@ -168,7 +97,7 @@ START_TEST(test_golden)
     const struct target_rule *rule = target_broken_rule(target, launch, &context);
     ck_assert_msg(!rule, "%s", rule ? rule->name : "");
     char folder[128];
-    snprintf(folder, sizeof folder, "%s/%s", target->name, golden[_i / 2].name);
+    snprintf(folder, sizeof folder, "%s/%s", target->name, launches_by_hand[_i / 2].name);
     check_golden(target, launch, &context, folder);
     graph_free(graph);
     model_free(model);
@@ -338,6 +267,15 @@ START_TEST(test_contradictions)
         { "--overlap-param-gather --overlap-grad-reduce", "overlap" },
         { "--optimizer-cpu-offload", "offload" },
         { "--bf16 --fp16", "dtype" },
+        { "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*16|t*16mL", "an m for each" },
+        { "--mtp-num-layers 1 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*16m|t*16L",
+          "every t before" },
+        { "--mtp-num-layers 2 --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout Et*16|t*16m|mL",
+          "on one stage" },
+        { "--mtp-num-layers 2 --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout Et*16|t*16mm|L",
+          "mtp" },
+        { "--mtp-num-layers 99", "0 to 16" },
+        { "--mtp-num-layers 1 --position-embedding-type learned_absolute", "rope or none" },
         { "--expert-model-parallel-size 2", "ep-divides-experts" },
         { "--context-parallel-size 3", "cp-divides-sequence" },
         { "--batch-size 4", "no longer" },
@@ -426,6 +364,8 @@ START_TEST(test_layouts)
     } cases[] = { { "Et*2|(t*3|)*2,t*2L", 4, { 2, 3, 3, 2 } },
                   { "E|tt|ttt|L", 4, { 0, 2, 3, 0 } },
                   { "Ettt|(tt|)*2,t|L", 5, { 3, 2, 2, 1, 0 } } };
+    static const char further[] = "--mtp-num-layers 1 --pipeline-model-parallel-size 5 --micro-batch-size 1 "
+                                  "--pipeline-model-parallel-layout Ettt|(tt|)*2m|L";
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
         struct arena arena = { 0 };
@@ -439,10 +379,11 @@ START_TEST(test_layouts)
         arena_free(&arena);
     }
     struct arena arena = { 0 };
-    struct launch_read read =
-        read_text(megatron(), &arena, "args",
-                  "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
-                  "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split");
+    struct launch_read read = read_text(megatron(), &arena, "args", further); /* apart from the loss, one may stand */
+    ck_assert(read.launch.further == 1 && read.launch.further_piece == 3 && read.launch.piece_blocks[2] == 2);
+    read = read_text(megatron(), &arena, "args",
+                     "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
+                     "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split");
     for (int p = 0; p < 4; p++)
         ck_assert_int_eq(read.launch.piece_blocks[p], p == 0 || p == 3 ? 7 : 8);
     read = read_text(megatron(), &arena, "args",
@@ -566,7 +507,7 @@ static Suite *target_megatron_suite(void)
 {
     Suite *suite = suite_create("target_megatron");
     CHECK_ADD_LOOP(suite, test_round_trip, 2 * (int)(sizeof models / sizeof *models));
-    CHECK_ADD_LOOP(suite, test_golden, 2 * (int)(sizeof golden / sizeof *golden));
+    CHECK_ADD_LOOP(suite, test_golden, 2 * (int)(sizeof launches_by_hand / sizeof *launches_by_hand));
     CHECK_ADD(suite, test_models_that_have_arguments);
     CHECK_ADD(suite, test_command_line);
     CHECK_ADD(suite, test_more_devices);

@@ -22,7 +22,7 @@ static bool write_files(const struct launch_files *files, const char *folder)
 
 static int write_some(const struct target *target, const char *folder, const char *name, int count)
 {
-    struct model *model = model_of_zoo(name);
+    struct model *model = model_of_name(name);
     struct graph *graph = graph_of(model, 1, 1024, 128);
     uint64_t state = 7;
     int written = 0;
@@ -53,8 +53,8 @@ static int write_some(const struct target *target, const char *folder, const cha
 int main(int argc, char **argv)
 {
     const struct target *target = argc == 4 ? target_find(argv[1]) : NULL;
-    static const char *const models[] = { "llama-3-8b",   "llama-3-70b", "llama-3-405b",
-                                          "mixtral-8x7b", "gpt3-175b",   "deepseek-moe-16b" };
+    static const char *const models[] = { "llama-3-8b", "llama-3-70b",      "llama-3-405b", "mixtral-8x7b",
+                                          "gpt3-175b",  "deepseek-moe-16b", "further" };
     if (!target) {
         fprintf(stderr, "usage: write_launches TARGET DIR COUNT\n");
         return 2;
