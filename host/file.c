@@ -52,18 +52,18 @@ static bool bytes_grow(struct bytes *bytes, size_t want)
     return true;
 }
 
-/* A pipe with a name may be open at its other end and stay empty for ever. At standard input somebody may be typing,
- * and what a shell substitutes has a writer that ends. */
+/* A pipe with a name may be open at its other end and stay empty for ever. At a terminal somebody may be typing, and
+ * what a shell redirects or substitutes has a writer that ends. */
 static bool wait_for_bytes(int file, const char *path, struct error *err)
 {
     struct pollfd poll_of = { .fd = file, .events = POLLIN };
     bool given = file == STDIN_FILENO || strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
-                 strncmp(path, "/proc/self/fd/", 14) == 0;
-    return poll(&poll_of, 1, given ? -1 : 1000 * FILE_SILENCE_S) != 0 ||
+                 strncmp(path, "/proc/self/fd/", 14) == 0 || isatty(file);
+    return poll(&poll_of, 1, given ? -1 : FILE_SILENCE_MS) != 0 ||
            fail_kind(err, ERROR_INPUT,
-                     "%s: nothing came through this pipe for %d s: let its writer finish a file first, or pass it "
+                     "%s: nothing came through this pipe for %.1f s: let its writer finish a file first, or pass it "
                      "through standard input, \"-\"",
-                     path, FILE_SILENCE_S);
+                     path, 1e-3 * FILE_SILENCE_MS);
 }
 
 static bool read_all(int file, const char *path, size_t expected, int64_t max_bytes, struct bytes *bytes,

@@ -9,13 +9,13 @@
 #define FILE_MAX_BYTES (INT64_C(1) << 33)
 /* A pipe or a device does not say how long it is, and some never end. */
 #define FILE_MAX_STREAM_BYTES (INT64_C(1) << 26)
-/* So long a named pipe may be silent that somebody has opened for writing. */
-enum { FILE_SILENCE_S = 10 };
+/* So long a named pipe or a device may be silent that is no terminal: refusing it takes less than a second. */
+enum { FILE_SILENCE_MS = 800 };
 
 /* All bytes of the file, or of standard input for "-", and a zero byte behind them that length does not count. The
  * caller frees *data with free(). Fails with what the system says and what to do; directories and files above
  * FILE_MAX_BYTES are refused, pipes and devices above FILE_MAX_STREAM_BYTES, and a named pipe that nobody writes is
- * empty; one whose writer is silent for FILE_SILENCE_S is refused. */
+ * empty; one whose writer is silent for FILE_SILENCE_MS is refused. */
 bool file_read(char **data, size_t *length, const char *path, struct error *err);
 /* Reads the same with a limit of the caller's. */
 bool file_read_limited(char **data, size_t *length, const char *path, int64_t max_bytes, struct error *err);
