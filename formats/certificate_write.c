@@ -112,6 +112,7 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     json_put_int(w, "memory_bytes", c->memory_bytes);
     json_write_key(w, "complete");
     json_write_bool(w, c->complete);
+    json_put_int(w, "asked_gap_ppm", c->asked_gap_ppm);
     if (c->coarse)
         json_put_bool(w, "coarse", true);
     json_put_int(w, "configurations", c->configurations);

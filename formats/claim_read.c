@@ -10,8 +10,8 @@
 struct claim_fields {
     double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
-        pruned_bound, solved, refused, left, unseen, beside, candidates, ranked, judged, rejected, ideals,
-        orders_bound_ns, version;
+        pruned_bound, solved, refused, left, unseen, beside, asked_gap_ppm, candidates, ranked, judged, rejected,
+        ideals, orders_bound_ns, version;
     const char *best, *space_hash, *prices_hash, *digest;
     bool complete, coarse;
     const struct json *space, *best_plan, *fates[FATE_COUNT];
@@ -66,9 +66,11 @@ static const struct json_field claim_fields[] = {
       .doc = "That plan, as plan.decisions; absent where this plan is as short by the formula." },
     CLAIM(memory_bytes, FIELD_INT, .min = 1, .max = 9e15, .doc = "Bytes of a device that plans may use."),
     CLAIM(complete, FIELD_BOOL,
-          .doc = "Nothing is left or unseen, and the proof gap is within what was asked for. In older certificates: "
+          .doc = "Nothing is left or unseen, and the proof gap is within asked_gap_ppm. In older certificates: "
                  "neither a time limit nor an interruption ended the "
                  "search."),
+    COUNT(asked_gap_ppm,
+          "Millionths of the bound within which the proof gap was asked for; absent in older certificates."),
     { .key = "coarse",
       .type = FIELD_BOOL,
       .offset = offsetof(struct claim_fields, coarse),
@@ -353,7 +355,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     struct claim_fields f = {
         .version = 1, .ideals = -1, .gap = NAN, .formula_gap = NAN, .proof_gap = NAN, .simulated_gap = NAN
     };
-    f.left = f.unseen = f.candidates = f.ranked = f.judged = f.rejected = -1;
+    f.asked_gap_ppm = f.left = f.unseen = f.candidates = f.ranked = f.judged = f.rejected = -1;
     *out = (struct claim){ .space = *space, .at = certificate };
     if (!json_read_fields(certificate, claim_fields, CLAIM_FIELDS, &f, &out->arena, err) ||
         !check_age(certificate, &f, err) || !read_space(f.space, &out->space, &out->arena, err))
@@ -372,6 +374,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->formula_s = f.formula_s;
     out->memory_bytes = f.memory_bytes;
     out->complete = f.complete;
+    out->asked_gap_ppm = f.asked_gap_ppm;
     out->coarse = f.coarse;
     out->configurations = f.configurations;
     out->pruned_memory = f.pruned_memory;

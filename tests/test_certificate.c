@@ -64,7 +64,7 @@ static int64_t older_count(const struct certificate *c, const char *key, enum fo
 static bool is_newer(const char *key)
 {
     return !strcmp(key, "version") || !strcmp(key, "left") || !strcmp(key, "unseen") ||
-           !strcmp(key, "configurations_unseen");
+           !strcmp(key, "configurations_unseen") || !strcmp(key, "asked_gap_ppm");
 }
 
 static struct json_doc *older_form(const struct written *written, const struct json *certificate,
@@ -233,6 +233,33 @@ static bool checks(const struct written *written, const struct claim *claim, str
     return checks_as(written, claim, &report, err);
 }
 
+/* What was asked for is held against the proof's gap. Returns how often it is what the checker names: a bound that is
+ * lower than the search's may be refused for more. */
+static int check_asked_gap_of(const struct written *written)
+{
+    struct written_claim read = written_claim_open(written->result, &written->w.space);
+    struct claim *c = &read.claim;
+    struct error err;
+    int named = 0;
+    ck_assert(c->asked_gap_ppm == 0 && c->complete && c->best_ns == c->bound_ns);
+    c->complete = false;
+    ck_assert(!checks(written, c, &err) && strstr(err.message, "as close as was asked for"));
+    c->bound_ns -= c->bound_ns / 1000, c->bound_s = (double)c->bound_ns / 1e9;
+    c->proof_gap = (double)(c->best_ns - c->bound_ns) / (double)c->bound_ns;
+    for (int i = 0; i < c->config_count; i++)
+        c->configs[i].bound_ns = c->bound_ns;
+    for (int complete = 0; complete < 2; complete++)
+        for (int64_t ppm = -1; ppm < 20000; ppm = ppm < 0 ? 100 : 3 * ppm) {
+            c->complete = complete, c->asked_gap_ppm = ppm;
+            bool refused = !checks(written, c, &err) && strstr(err.message, "was asked for"),
+                 wrong = complete ? ppm >= 0 && (double)ppm < 1e6 * c->proof_gap : (double)ppm > 1e6 * c->proof_gap;
+            ck_assert_msg(wrong || !refused, "%d, %lld: %s", complete, (long long)ppm, err.message);
+            named += refused;
+        }
+    written_claim_close(&read);
+    return named;
+}
+
 /* Every gap of the certificate is absent where its bound is 0, which it may also say in words; else it must be there.
  */
 static void check_gaps_of(const struct written *written)
@@ -258,17 +285,20 @@ static void check_gaps_of(const struct written *written)
 
 START_TEST(there_is_no_gap_to_no_bound)
 {
-    int with = 0, without = 0, few = small_share() ? 1 : 5;
+    int with = 0, without = 0, asked = 0, few = small_share() ? 1 : 5;
     for (uint64_t seed = 1; seed <= 400 && (with <= few || without <= few); seed++) {
         struct written written;
         if (written_open(&written, seed)) {
             without += written.result->certificate.bound_ns == 0;
             with += written.result->certificate.bound_ns > 0;
             check_gaps_of(&written);
+            if (written.result->certificate.complete && written.result->certificate.bound_ns > 0)
+                asked += check_asked_gap_of(&written);
         }
         written_close(&written);
     }
     ck_assert_msg(with > few && without > few, "%d with, %d without a bound", with, without);
+    ck_assert_int_gt(asked, 0);
 }
 END_TEST
 
@@ -432,7 +462,7 @@ START_TEST(folded_records_are_few_and_true)
     struct config_record *records = calloc(PLACES, sizeof *records);
     int8_t *fate = malloc(PLACES);
     struct search_result result = { .certificate = { .configurations = PLACES, .records = records } };
-    struct run run = { .result = &result, .err = &(struct error){ 0 } };
+    struct run run = { .result = &result, .options = &(struct search_options){ 0 }, .err = &(struct error){ 0 } };
     struct certificate *c = &result.certificate;
     int64_t counts[FATE_COUNT] = { 0 };
     memset(fate, -1, PLACES);

@@ -1,4 +1,5 @@
 /* What the certificate says became of each configuration, and how many there are of each fate. */
+#include "base/num.h"
 #include "planner/check/check_parts.h"
 #include "planner/space/config_name.h"
 #include <stdio.h>
@@ -104,8 +105,17 @@ static bool check_memory_count(struct checker *c, const int64_t counts[FATE_COUN
                      (long long)claimed, (long long)least, (long long)most);
 }
 
-/* Whether all that there is was looked at, and as closely as was asked for, which is not known here: with any gap it
- * may not have been. An older certificate also says so of searches that ended later. */
+/* How far the best plan may lie above the bound for the proof to be as close as was asked for; the gap is one of the
+ * bound. Where the file does not say what was, they have to be the same. The search rounds up to 1 ns differently. */
+static int64_t most_gap_ns(const struct claim *claim)
+{
+    __extension__ typedef __int128 wide;
+    int64_t asked_ppm = max_i64(claim->asked_gap_ppm, 0);
+    return 1 + (int64_t)((wide)claim->best_ns * asked_ppm / (1000000 + (wide)asked_ppm));
+}
+
+/* Whether all that there is was looked at, and as closely as was asked for. An older certificate also says so of
+ * searches that ended later, and of any gap. */
 static bool check_complete(struct checker *c, int64_t unsettled)
 {
     const struct claim *claim = c->claim;
@@ -114,10 +124,17 @@ static bool check_complete(struct checker *c, int64_t unsettled)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it calls the search complete, which left %lld configurations",
                          (long long)(unsettled + c->unbounded_count - claim->unbounded));
-    return claim->complete || claim->older || !whole || claim->proof_gap > 0 ||
-           fail_kind(
-               c->err, ERROR_GATE,
-               "the certificate does not hold: it calls the search incomplete, which left no configuration and no gap");
+    int64_t gap_ns = claim->bound_ns > 0 ? claim->best_ns - claim->bound_ns : 0, most_ns = most_gap_ns(claim);
+    if (claim->complete && claim->asked_gap_ppm >= 0 && gap_ns > most_ns + 1)
+        return fail_kind(
+            c->err, ERROR_GATE,
+            "the certificate does not hold: it calls the search complete, whose proof gap is %.3g, but %.3g "
+            "was asked for",
+            claim->proof_gap, 1e-6 * (double)claim->asked_gap_ppm);
+    return claim->complete || claim->older || !whole || gap_ns > most_ns - (claim->asked_gap_ppm > 0) ||
+           fail_kind(c->err, ERROR_GATE,
+                     "the certificate does not hold: it calls the search incomplete, which left no configuration and "
+                     "is as close as was asked for");
 }
 
 bool check_counts(struct checker *c)

@@ -25,6 +25,7 @@ struct claim {
     double gap, formula_gap, proof_gap, simulated_gap; /* NaN: the file says none */
     double bound_s, simulated_bound_s, formula_s;
     bool complete, coarse;
+    int64_t asked_gap_ppm;        /* -1: the file does not say */
     const struct json *predicted; /* of the plan's file, borrowed: is held against a new simulation; NULL: is not */
     bool (*predicted_holds)(const struct json *predicted, const struct plan *plan, const struct prediction *prediction,
                             struct error *err); /* beside it; ERROR_GATE where it does not */

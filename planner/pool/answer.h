@@ -44,11 +44,11 @@ struct search_calls {
 };
 struct search_options {
     struct space space;
-    int top;               /* plans wanted, at least 1 */
-    unsigned skip;         /* heuristics that are left out: bits, by enum search_part */
-    int rank_count;        /* plans ranked by the pipeline; 0: 128 */
-    int64_t proof_work;    /* knapsacks and passes of the proof before plans are judged; 0: 12,000 */
-    bool paced;            /* steps of few micro-batches are continued by simulation, not by the walk */
+    int top;            /* plans wanted, at least 1 */
+    unsigned skip;      /* heuristics that are left out: bits, by enum search_part */
+    int rank_count;     /* plans ranked by the pipeline; 0: 128 */
+    int64_t proof_work; /* knapsacks and passes of the proof before plans are judged; 0: 12,000 */
+    bool paced;         /* steps of few micro-batches are continued by simulation, not by the walk */
     bool told; /* with paced: what is soon simulated whole is, in the end, and uneven pipelines are judged as without */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
@@ -117,6 +117,7 @@ struct certificate {
     double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
     bool complete;              /* no configuration is left or unseen, the proof is as close as it was asked for, and
                                    simulated_bound_ns is about those that the formula does not bound, too */
+    int64_t asked_gap_ppm;      /* so close: millionths of the bound */
     bool ended;                 /* by time limit or cancellation, wherever it was */
     bool narrower_only; /* time was over before the configurations were listed, or (crowded) there are very many: all
                         this is about those with one mesh for each stage */

@@ -75,8 +75,9 @@ bool certificate_ranges_make(struct run *run)
     c->refused = counts[FATE_REFUSED];
     c->left = counts[FATE_LEFT];
     c->unseen = counts[FATE_UNSEEN];
+    c->asked_gap_ppm = run->options->gap_ppm;
     c->complete = c->left + c->unseen == 0 && !run->unbounded_unseen &&
                   (c->bound_ns == 0 ||
-                   c->best_ns - c->bound_ns <= partition_gap_ns(run->options->gap_ppm, c->best_ns) + 1); /* rounding */
+                   c->best_ns - c->bound_ns <= partition_gap_ns(c->asked_gap_ppm, c->best_ns) + 1); /* rounding */
     return true;
 }
