@@ -253,7 +253,7 @@ static void strike_all(const struct scenario *s, int at, int stride, enum fault 
 
 START_TEST(a_save_killed_anywhere_loses_nothing)
 {
-    int stride = share_stride() > 1 ? 29 : 1;
+    int stride = small_share() ? 87 : share_stride() > 1 ? 29 : 1;
     strike_all(&scenarios[_i], 1 + _i % stride, stride, KILLED, scenarios[_i].name);
 }
 END_TEST
@@ -261,7 +261,7 @@ END_TEST
 #ifdef __x86_64__
 START_TEST(a_full_disk_loses_nothing)
 {
-    int stride = share_stride() > 1 ? 53 : 1;
+    int stride = small_share() ? 159 : share_stride() > 1 ? 53 : 1;
     strike_all(&scenarios[_i % SCENARIOS], 1 + 7 * _i % stride, stride, _i < SCENARIOS ? FULL_ONCE : FULL_ON,
                "a full disk");
 }
