@@ -1,6 +1,7 @@
 #include "models/builder.h"
 #include "base/num.h"
 #include "models/operators.h"
+#include <stdio.h>
 #include <string.h>
 
 void builder_planned_only(struct graph_builder *builder)
@@ -163,7 +164,11 @@ static int add_weight(struct graph_builder *builder, const char *name, const cha
 
 int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std)
 {
-    return builder->failed ? 0 : add_weight(builder, name, full_name(builder, name), dims, init, init_std);
+    if (builder->failed || !builder->shared_by)
+        return builder->failed ? 0 : add_weight(builder, name, full_name(builder, name), dims, init, init_std);
+    char shared[160];
+    snprintf(shared, sizeof shared, "%s.%s", builder->shared_by, name);
+    return builder_shared(builder, shared, dims, init, init_std);
 }
 
 int builder_head_table(struct graph_builder *builder, bool tied)
@@ -185,15 +190,34 @@ int builder_adapter(struct graph_builder *builder, const char *name, const char 
     return id;
 }
 
+/* Those who share a weight must mean one of the same shape. */
+static bool same_weight(struct graph_builder *builder, int id, const char *name, const char *dims)
+{
+    const struct weight *weight = &builder->graph->weights[id];
+    int64_t size[MAX_DIMS];
+    if (!sizes_of(builder, name, dims, size))
+        return false;
+    bool same = weight->dim_count == (int)strlen(dims);
+    for (int i = 0; same && i < weight->dim_count; i++)
+        same = weight->size[i] == size[i];
+    if (!same) {
+        builder->failed = true;
+        fail_kind(builder->err, ERROR_INPUT,
+                  "layer %s: expected weights of the shapes of those that it shares: %s has another", builder->prefix,
+                  name);
+    }
+    return same;
+}
+
 int builder_shared(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std)
 {
     for (int i = 0; i < builder->shared_count; i++)
         if (strcmp(builder->graph->weights[builder->shared[i]].name, name) == 0)
-            return builder->shared[i];
+            return same_weight(builder, builder->shared[i], name, dims) ? builder->shared[i] : 0;
     const char *copy = builder->failed ? NULL : arena_strdup(&builder->graph->arena, name);
     if (!builder->failed && builder->shared_count == (int)(sizeof builder->shared / sizeof *builder->shared)) {
         builder->failed = true;
-        fail_kind(builder->err, ERROR_INPUT, "layer %s: expected at most %d tables that layers share", builder->prefix,
+        fail_kind(builder->err, ERROR_INPUT, "layer %s: expected at most %d weights that layers share", builder->prefix,
                   builder->shared_count);
     }
     if (!builder->failed && !copy)

@@ -25,11 +25,12 @@ struct graph_builder {
     int input, output; /* the first that enters (the image before the first layer), -1: none; value that leaves, set by
                           the kind */
     int64_t columns;   /* of the image that enters, 0: a sequence; a kind that changes it says what leaves */
-    int shared[16], shared_count; /* weights of builder_shared() */
-    int table, head_table;        /* the embedding's weight and the logits', -1 until there is one */
-    double init_std;              /* of matrices */
-    double residual_std;          /* of matrices that end in the residual stream */
-    bool failed;                  /* the first failure stands in err; everything after is harmless and dropped */
+    int shared[128], shared_count; /* weights of builder_shared() */
+    const char *shared_by;         /* name before those of the weights that the layer shares; NULL: its own */
+    int table, head_table;         /* the embedding's weight and the logits', -1 until there is one */
+    double init_std;               /* of matrices */
+    double residual_std;           /* of matrices that end in the residual stream */
+    bool failed;                   /* the first failure stands in err; everything after is harmless and dropped */
     struct error *err;
     struct segment spare; /* handed out after a failure */
 };
@@ -57,8 +58,8 @@ int builder_head_table(struct graph_builder *builder, bool tied);
 int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);
 /* Makes a matrix that is trained where the layer's own weights are frozen, and decays whatever it begins as. */
 int builder_adapter(struct graph_builder *builder, const char *name, const char *dims, enum init init);
-/* A weight "<name>" of no layer: the first layer that asks for it makes it, later ones get the same. At most 16 names.
- */
+/* A weight "<name>" of no layer: the first layer that asks for it makes it, later ones get the same. At most 128
+ * names. */
 int builder_shared(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);
 /* Adds a segment; each list ends with axes NULL. The pointer is for setting arguments at once: the next call may move
  * it. */

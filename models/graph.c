@@ -247,12 +247,17 @@ static bool build_layer(struct graph_builder *builder, const struct model *model
         return fail_kind(builder->err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     builder->layer = index;
     builder->prefix = out->name;
-    builder->frozen = ((const struct layer_head *)layer->fields)->frozen;
-    if (layer->kind->planned)
+    const struct layer_head *head = layer->fields;
+    char shared[96];
+    snprintf(shared, sizeof shared, "%s.%s", head->shared ? head->shared : "", layer->kind->name);
+    builder->frozen = head->frozen;
+    builder->shared_by = head->shared ? shared : NULL;
+    if (layer->kind->planned || head->shared)
         builder_planned_only(builder);
     if (!enter(builder, model, out) || !layer->kind->build(builder, model, layer->fields, builder->err) ||
         builder->failed)
         return false;
+    builder->shared_by = NULL;
     out->columns = builder->columns;
     out->segment_count = graph->segment_count - out->first_segment;
     if (index + 1 < graph->layer_count)

@@ -11,6 +11,7 @@ struct model;
 struct layer_head {
     const char *kind, *name;
     bool frozen;
+    const char *shared;        /* NULL: its weights are its own */
     const struct json *inputs; /* while the description is read; NULL afterwards */
 };
 /* clang-format off */
@@ -22,6 +23,9 @@ struct layer_head {
     {.key = "frozen", .type = FIELD_BOOL, .offset = offsetof(struct layer_head, frozen), \
      .doc = "The layer's weights are not trained: no gradient, no optimizer state; below the first layer that trains nothing " \
             "runs backward or is kept for it. A table that layers share is frozen as its first layer says."}, \
+    {.key = "shared", .type = FIELD_STRING, .offset = offsetof(struct layer_head, shared), \
+     .doc = "Layers of one kind that give the same name have one set of weights between them (Lan et al. 2020, ALBERT). For " \
+            "planning: it cannot be run. None if absent."}, \
     {.key = "inputs", .type = FIELD_NODE, .offset = offsetof(struct layer_head, inputs), \
      .doc = "Names of the layers whose outputs it reads, all of them earlier: \"previous\", \"entry\" (what enters this copy " \
             "of a repeat) or a name, of a layer repeated elsewhere \"name\" (its last copy), \"name[2]\", " \

@@ -131,6 +131,10 @@ bool model_add_reader(struct model *model, const struct layer_kind *kind, const 
         own->name = kind->name;
     else if (!check_name(own->name, at, err) || !(own->name = arena_strdup(&model->arena, own->name)))
         return err && err->kind ? false : fail_memory(err);
+    if (own->shared && !model_good_name(own->shared))
+        return json_fail(json_at_key(at, "shared"), err, "expected 1 to 64 letters, digits, '-' and '_'");
+    if (own->shared && !(own->shared = arena_strdup(&model->arena, own->shared)))
+        return fail_memory(err);
     if (kind->resolve)
         kind->resolve(model, own);
     if (kind->check && !kind->check(model, own, at, err))

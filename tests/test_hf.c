@@ -1,8 +1,10 @@
 /* Hugging Face configurations: how large the models are, and what is assumed, folded and adapted. */
 #include "models/kinds/layers.h"
 #include "tests/hf_counts.h"
+#include "tests/hf_near_counts.h"
 #include "tests/hf_small_counts.h"
 #include "tests/model_files.h"
+#include <math.h>
 
 #define LLAMA(more)                                                                                                    \
     "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"           \
@@ -44,6 +46,44 @@ START_TEST(counts_of_small_ones_are_those_of_the_library)
         graph_free(graph);
         model_free(model);
     }
+}
+END_TEST
+
+START_TEST(counts_of_what_is_planned_otherwise_are_near_those_of_the_library)
+{
+    for (size_t i = 0; i < sizeof hf_near_counts / sizeof *hf_near_counts; i++) {
+        struct model *model = import_as(hf_near_counts[i].config, "c.json", NULL);
+        struct graph *graph = graph_of(model, 1, 1, 1);
+        double wanted = (double)hf_near_counts[i].parameters, found = (double)graph_parameter_count(graph);
+        ck_assert_msg(fabs(found / wanted - 1) < 1e-3, "%.0f parameters, expected %.0f: %s", found, wanted,
+                      hf_near_counts[i].config);
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
+/* ALBERT's blocks have one set of weights, whatever their number. */
+START_TEST(shared_blocks_count_once)
+{
+    static const char config[] = "{\"model_type\":\"albert\",\"hidden_size\":64,\"intermediate_size\":128,"
+                                 "\"num_attention_heads\":4,\"vocab_size\":256,\"embedding_size\":16,"
+                                 "\"max_position_embeddings\":32,\"num_hidden_layers\":%d,\"num_hidden_groups\":%d}";
+    int64_t count[3];
+    const int blocks[] = { 2, 6, 6 }, groups[] = { 1, 1, 2 };
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof text, config, blocks[i], groups[i]);
+        struct model *model = import_as(text, "c.json", NULL);
+        struct graph *graph = graph_of(model, 1, 1, 1);
+        count[i] = graph_parameter_count(graph);
+        ck_assert_ptr_nonnull(graph->planned_layer);
+        graph_free(graph);
+        model_free(model);
+    }
+    ck_assert_int_eq(count[0], count[1]);
+    /* Four square matrices, two of the network, their biases and two norms. */
+    ck_assert_int_eq(count[2] - count[1], 4 * 64 * 64 + 2 * 64 * 128 + 4 * 64 + 128 + 64 + 4 * 64);
 }
 END_TEST
 
@@ -236,6 +276,8 @@ static Suite *suite(void)
     Suite *s = suite_create("hf");
     CHECK_ADD(s, counts_are_those_of_the_library);
     CHECK_ADD(s, counts_of_small_ones_are_those_of_the_library);
+    CHECK_ADD(s, counts_of_what_is_planned_otherwise_are_near_those_of_the_library);
+    CHECK_ADD(s, shared_blocks_count_once);
     CHECK_ADD(s, what_the_file_lacks_is_assumed_and_said);
     CHECK_ADD(s, further_tokens_are_predicted_where_it_is_asked);
     CHECK_ADD(s, adapters_are_those_of_peft);

@@ -144,6 +144,7 @@ static const struct {
     { BODY(ATTENTION(",\"rope_dim\":@2")), "layers[1].rope_dim: expected an even number up to head_dim (4) beside" },
     { BODY(ATTENTION(",\"rope_base\":10,\"rope_dim\":@3")), "layers[1].rope_dim: expected an even number" },
     { BODY(ATTENTION(",\"rope_base\":10,\"rope_factor\":@8")), "layers[1].rope_factor: expected beside it" },
+    { BODY(ATTENTION(",\"shared\":@\"a.b\"")), "layers[1].shared: expected 1 to 64 letters" },
     { BODY(ATTENTION(",\"relative_table\":@\"a.b\"")), "layers[1].relative_table: expected 1 to 64 letters" },
     { BODY(ATTENTION(",\"stored_scores\":@true,\"relative_table\":\"a\"")),
       "layers[1].stored_scores: expected no relative_table beside it" },

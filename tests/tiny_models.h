@@ -111,6 +111,8 @@
     "{\"kind\": \"linear_attention\", \"heads\": 8, \"key_heads\": 4, \"key_dim\": 4, \"value_dim\": 8, \"chunk\": "   \
     "4, \"gate_rank\": 6, \"decay_rank\": 2, "                                                                         \
     "\"norm\": \"rms_norm\"}]}, "                                                                                      \
+    "{\"repeat\": 2, \"layers\": [{\"kind\": \"mlp\", \"name\": \"common\", \"inner\": 64, \"activation\": "           \
+    "\"squared_relu\", \"norm\": \"rms_norm\", \"shared\": \"a\"}]}, "                                                 \
     "{\"kind\": \"mlp\", \"name\": \"trunk\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": "             \
     "\"rms_norm\"}, "                                                                                                  \
     "{\"kind\": \"multi_token\", \"norm\": \"rms_norm\"}, "                                                            \

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct hf_family *const *const groups[] = { hf_llamas, hf_gpts,    hf_experts,  hf_encoders, hf_hybrids,
-                                                         hf_states, hf_linears, hf_seq2seqs, hf_images };
+static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,   hf_experts,    hf_encoders,
+                                                         hf_hybrids, hf_states, hf_linears,    hf_seq2seqs,
+                                                         hf_images,  hf_gemmas, hf_recurrents, hf_sounds,
+                                                         hf_latents };
 enum { GROUPS = sizeof groups / sizeof *groups, MOST_FURTHER = 16 };
 
 /* ---- which family ---- */
@@ -147,18 +149,12 @@ static const char *lacking(const char *type)
     static const struct {
         const char *types, *lacks;
     } known[] = {
-        { " albert zamba zamba2 ", "blocks that share their weights" },
         { " hymba ", "attention and a state space side by side" },
-        { " deepseek_v4 deepseek_ref ", "compressed attention between hyper-connections" },
         { " kimi_k3 ", "sums of the stream over blocks by attention" },
-        { " rwkv rwkv5 rwkv6 rwkv7 ", "RWKV's time mixing" },
-        { " recurrent_gemma ", "a gated linear recurrence" },
-        { " gemma3n gemma3n_text ", "embeddings of each layer and alternating updates" },
-        { " deberta ", "attention with disentangled positions, each block with matrices of its own for them" },
-        { " xlnet longformer big_bird reformer ", "its form of attention" },
-        { " wav2vec2 hubert wavlm swin swinv2 convnext convnextv2 beit dinov2 dinov3_vit ",
-          "a front or blocks of sound or images other than ViT's" },
-        { " clip siglip siglip2 clap blip ", "two towers whose outputs are held against each other" },
+        { " rwkv5 rwkv6 rwkv7 ", "RWKV's later time mixing" },
+        { " reformer ", "its form of attention" },
+        { " swin swinv2 convnext convnextv2 resnet ", "blocks of images other than ViT's" },
+        { " clap blip ", "two towers whose outputs are held against each other" },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (has_word(known[i].types, type))
@@ -244,7 +240,7 @@ static void without_head(struct hf_reader *r, const char *name)
 {
     struct hf_facts *f = &r->facts;
     if (f->image_size) {
-        f->pooled = f->transform = f->transform_bias = true;
+        f->pooled = f->transform = f->transform_bias = has_word(" vit deit ", r->family->type);
         hf_note(r, "%s has no classes: planned with those of the file, or two", name);
         return;
     }

@@ -319,7 +319,7 @@ static bool read_network(struct hf_reader *r, const struct json *at, bool *spars
     const char *word;
     if (!json_string(at, &word, r->err))
         return false;
-    *sparse = strcmp(word, "sparse") == 0;
+    *sparse = strcmp(word, "sparse") == 0 || strcmp(word, "moe") == 0 || strcmp(word, "hash_moe") == 0;
     return *sparse || strcmp(word, "dense") == 0 ||
            json_fail(at, r->err, "expected \"dense\" or \"sparse\", found \"%.64s\"", word);
 }

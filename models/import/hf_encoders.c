@@ -1,6 +1,7 @@
 /* Encoders of tokens (Devlin et al. 2019 and relatives): norms behind the sums, learned positions, a head that fills in
  * what was masked. */
 #include "models/import/hf_facts.h"
+#include <stdio.h>
 #include <string.h>
 
 #define FAMILY(symbol) static const struct hf_family symbol
@@ -79,7 +80,7 @@ static bool read_roberta(struct hf_reader *r)
 FAMILY(roberta) = {
     .type = "roberta",
     .class_name = "RobertaForMaskedLM",
-    .others = " xlm-roberta camembert xlm-roberta-xl data2vec-text ",
+    .others = " xlm-roberta camembert xlm-roberta-xl data2vec-text ibert ",
     .names = bert_names,
     .facts = { BERT_FACTS, .token_types = 1 },
     .read = read_roberta,
@@ -123,6 +124,23 @@ FAMILY(distilbert) = {
     .facts = { BERT_FACTS },
 };
 
+/* How many matrices a block has for positions: a list of words, or words with bars between them. */
+static bool count_positions(struct hf_reader *r, int64_t *out)
+{
+    const struct json *at = hf_given(r->root, "pos_att_type");
+    const char *word;
+    *out = 0;
+    if (!at)
+        return true;
+    const bool list = json_type(at) == JSON_ARRAY;
+    for (int i = 0; i < (list ? json_count(at) : 1); i++) {
+        if (!json_string(list ? json_at(at, i) : at, &word, r->err))
+            return false;
+        *out += (strstr(word, "c2p") != NULL) + (strstr(word, "p2c") != NULL);
+    }
+    return true;
+}
+
 /* He et al. 2021: scores by relative position, whose table goes through the blocks' own matrices of queries and keys.
  */
 static bool read_deberta(struct hf_reader *r)
@@ -131,7 +149,7 @@ static bool read_deberta(struct hf_reader *r)
     const struct json *norm = hf_given(r->root, "norm_rel_ebd"), *filter = hf_given(r->root, "conv_kernel_size");
     const char *over = "none";
     bool relative, biased, shared;
-    int64_t buckets = 0, distance = 0, taps = 0;
+    int64_t buckets = 0, distance = 0, taps = 0, own = 0;
     if (!hf_get_bool(r->root, "relative_attention", false, &relative, r->err) ||
         !hf_get_bool(r->root, "position_biased_input", true, &biased, r->err) ||
         !hf_get_bool(r->root, "share_att_key", false, &shared, r->err) || (norm && !json_string(norm, &over, r->err)) ||
@@ -141,15 +159,20 @@ static bool read_deberta(struct hf_reader *r)
     if ((rows && !json_int(rows, -1, 1 << 20, &buckets, r->err)) ||
         (far && !json_int(far, -1, 1 << 20, &distance, r->err)))
         return false;
-    if (taps > 0)
-        return json_fail(filter, r->err,
-                         "a convolution beside the first block cannot be planned: no kind of layer is that");
+    if (taps > 0) {
+        f->last_inner = taps * f->hidden / 2;
+        hf_note(r, "its convolution over %lld tokens beside the first block is planned as a network of as many weights",
+                (long long)taps);
+    }
     if (!relative)
         return biased || json_fail(r->root, r->err, "expected position_biased_input or relative_attention");
-    if (!shared)
-        return json_fail(
-            r->root, r->err,
-            "positions with matrices of their own in each block cannot be planned: expected share_att_key");
+    if (!shared) {
+        if (!count_positions(r, &own))
+            return false;
+        f->inner += own * f->hidden / 2;
+        hf_note(r, "the matrices that its blocks have for positions are planned as %lld more neurons of each network",
+                (long long)(own * f->hidden / 2));
+    }
     int64_t table = 2 * (buckets > 0 ? buckets : distance > 0 ? distance : f->positions);
     table += strstr(over, "layer_norm") ? 2 : 0;
     if (!biased && table < f->positions)
@@ -168,6 +191,167 @@ FAMILY(deberta_v2) = {
     .names = bert_names,
     .facts = { BERT_FACTS },
     .read = read_deberta,
+};
+
+/* Its first version: keys without a bias. */
+static bool blocks_of_deberta(struct hf_reader *r)
+{
+    for (int64_t i = 0; i < r->facts.blocks; i++)
+        r->blocks[i].attention.bare_keys = true;
+    return true;
+}
+FAMILY(deberta) = {
+    .type = "deberta",
+    .class_name = "DebertaForMaskedLM",
+    .names = bert_names,
+    .facts = { BERT_FACTS, .epsilon = 1e-7 },
+    .read = read_deberta,
+    .blocks = blocks_of_deberta,
+};
+
+/* Lan et al. 2020: blocks that share their weights, tables narrower than the blocks. */
+static const struct hf_name albert_names[] = { HF_NAME("embedding_size", SIZE, embedding_width), { 0 } };
+static bool read_albert(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    int64_t groups, inner;
+    if (!hf_get_size(r->root, "num_hidden_groups", 1, &groups, r->err) ||
+        !hf_get_size(r->root, "inner_group_num", 1, &inner, r->err))
+        return false;
+    if (groups > 64 || inner > 64 || groups > f->blocks)
+        return json_fail(json_at_key(r->root, inner > 64 ? "inner_group_num" : "num_hidden_groups"), r->err,
+                         "expected at most 64 and no more groups than blocks (%lld), found %lld", (long long)f->blocks,
+                         (long long)(inner > 64 ? inner : groups));
+    hf_note(r,
+            "its %lld blocks share the weights of %lld: memory is planned as if each stage's blocks had most of theirs "
+            "for themselves",
+            (long long)(f->blocks * inner), (long long)(groups * inner));
+    return true;
+}
+static bool blocks_of_albert(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    int64_t groups;
+    if (!hf_get_size(r->root, "num_hidden_groups", 1, &groups, r->err))
+        return false;
+    for (int64_t g = 0; g < groups; g++) {
+        char *name = arena_alloc(&r->arena, 32, 1);
+        if (!name)
+            return fail_memory(r->err);
+        snprintf(name, 32, "group%lld", (long long)g + 1);
+        for (int64_t i = 0; i < f->blocks; i++)
+            if (i * groups / f->blocks == g)
+                r->blocks[i].attention.head.shared = r->blocks[i].mlp.head.shared = name;
+    }
+    return true;
+}
+FAMILY(albert) = {
+    .type = "albert",
+    .class_name = "AlbertForMaskedLM",
+    .names = albert_names,
+    .facts = { BERT_FACTS, .activation = "gelu_new", .token_types = 2, .embedding_width = 128, .embedding_bias = true },
+    .read = read_albert,
+    .blocks = blocks_of_albert,
+};
+
+/* Zaheer et al. 2020: blocks of tokens see their neighbours, random ones and the first and last. */
+static bool read_big_bird(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const char *type;
+    int64_t size, random;
+    if (!hf_get_string(r->root, "attention_type", "block_sparse", &type, r->err) ||
+        !hf_get_size(r->root, "block_size", 64, &size, r->err) ||
+        !hf_get_count(r->root, "num_random_blocks", 3, &random, r->err))
+        return false;
+    f->windows = strcmp(type, "block_sparse") == 0;
+    f->window = (5 + random) * size;
+    f->last_inner = f->hidden / 2;
+    hf_note(r,
+            "its sparse attention is planned as a window of as many tokens (%lld), its pooled token's matrix as a "
+            "network of as many weights",
+            (long long)f->window);
+    return true;
+}
+FAMILY(big_bird) = {
+    .type = "big_bird",
+    .class_name = "BigBirdForMaskedLM",
+    .facts = { BERT_FACTS, .activation = "gelu_new", .token_types = 2, .positions = 4096 },
+    .read = read_big_bird,
+};
+/* Rothe et al. 2020: a decoder as BERT has it. */
+FAMILY(bert_generation) = {
+    .type = "bert-generation",
+    .class_name = "BertGenerationDecoder",
+    .facts = { BERT_FACTS, .encoder = false, .transform = false },
+};
+/* Beltagy et al. 2020: windows, and matrices of their own for what tokens that see all others read. */
+static bool read_longformer(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *at = hf_given(r->root, "attention_window");
+    if (at && json_type(at) == JSON_ARRAY)
+        at = json_at(at, 0);
+    f->window = 512;
+    if (at && !json_int(at, 1, 1 << 24, &f->window, r->err))
+        return false;
+    f->windows = true;
+    f->inner += 3 * f->hidden / 2;
+    hf_note(r, "its matrices for tokens that see all others are planned as %lld more neurons of each network",
+            (long long)(3 * f->hidden / 2));
+    return read_roberta(r);
+}
+FAMILY(longformer) = {
+    .type = "longformer",
+    .class_name = "LongformerForMaskedLM",
+    .facts = { BERT_FACTS, .token_types = 1 },
+    .read = read_longformer,
+};
+/* Yang et al. 2019: a matrix for relative positions in each block. */
+static const struct hf_name xlnet_names[] = { HF_NAME("d_model", SIZE, hidden),
+                                              HF_NAME("n_layer", SIZE, blocks),
+                                              HF_NAME("n_head", SIZE, heads),
+                                              HF_NAME("d_head", SIZE, head_dim),
+                                              HF_NAME("d_inner", SIZE, inner),
+                                              HF_NAME("ff_activation", WORD, activation),
+                                              { 0 } };
+static bool read_xlnet(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    f->inner += f->hidden / 2;
+    hf_note(r,
+            "its matrix for relative positions is planned as %lld more neurons of each network; left out: its vectors "
+            "of segments and biases of scores, %lld weights a block, and its second stream",
+            (long long)(f->hidden / 2), (long long)(5 * f->hidden));
+    return true;
+}
+FAMILY(xlnet) = {
+    .type = "xlnet",
+    .class_name = "XLNetLMHeadModel",
+    .names = xlnet_names,
+    .facts = { BERT_FACTS, .qkv_bias = false, .output_bias = false, .place = HF_NO_POSITIONS, .embedding_norm = false,
+               .transform = false, .positions = 512 },
+    .read = read_xlnet,
+};
+/* Lin et al. 2023 (ESM-2): pre-norm, rotary positions. */
+static bool read_esm(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const char *place;
+    bool before;
+    if (!hf_get_string(r->root, "position_embedding_type", "absolute", &place, r->err) ||
+        !hf_get_bool(r->root, "emb_layer_norm_before", false, &before, r->err))
+        return false;
+    f->embedding_norm = before;
+    f->place = strcmp(place, "absolute") == 0 ? HF_LEARNED : HF_ROTARY;
+    hf_note(r, "left out: what tells contacts, %lld weights", (long long)(f->blocks * f->heads + 1));
+    return read_roberta(r);
+}
+FAMILY(esm) = {
+    .type = "esm",
+    .class_name = "EsmForMaskedLM",
+    .facts = { BERT_FACTS, .post_norm = false, .embedding_norm = false, .positions = 1026 },
+    .read = read_esm,
 };
 
 /* Warner et al. 2024: pre-norm, rotary positions, gated network, windows in two blocks of three. */
@@ -206,6 +390,20 @@ FAMILY(modernbert) = {
     .blocks = bare_first_block,
 };
 
-const struct hf_family *const hf_encoders[] = { &bert,       &electra,    &rembert,      &nomic_bert,
+/* Weller et al. 2025. */
+FAMILY(modernbert_decoder) = {
+    .type = "modernbert-decoder",
+    .class_name = "ModernBertDecoderForCausalLM",
+    .names = modernbert_names,
+    .facts = { HF_LLAMA_FACTS, .norm = NORM_LAYER_NO_BIAS, .epsilon = 1e-5, .activation = "gelu",
+               .embedding_norm = true, .tied = true, .head_bias = true, .transform = true, .rope_base = 160000,
+               .positions = 8192 },
+    .read = read_modernbert,
+    .blocks = bare_first_block,
+};
+
+const struct hf_family *const hf_encoders[] = { &albert,     &deberta,    &big_bird,     &bert_generation,
+                                                &longformer, &xlnet,      &esm,          &modernbert_decoder,
+                                                &bert,       &electra,    &rembert,      &nomic_bert,
                                                 &roformer,   &roberta,    &prelayernorm, &mpnet,
                                                 &distilbert, &deberta_v2, &modernbert,   NULL };

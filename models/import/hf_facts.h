@@ -17,11 +17,13 @@ enum hf_stream {
 struct hf_facts {
     int64_t hidden, blocks, heads, kv_heads, head_dim, inner, inner_factor, vocab, positions, position_offset;
     int64_t token_types, embedding_width, head_width, classes;
-    int norm;    /* enum norm */
-    int stream;  /* enum hf_stream */
-    int place;   /* enum hf_positions */
-    int qk_norm; /* enum qk_norm */
-    int qk_kind; /* enum norm */
+    int64_t second_width;            /* of a second table of tokens, whose rows are added to the first's; 0: none */
+    int64_t first_inner, last_inner; /* of bare networks before and behind the blocks; 0: none */
+    int norm;                        /* enum norm */
+    int stream;                      /* enum hf_stream */
+    int place;                       /* enum hf_positions */
+    int qk_norm;                     /* enum qk_norm */
+    int qk_kind;                     /* enum norm */
     double epsilon, init_std;
     const char *activation;
     bool gated, encoder, post_norm, output_norms, no_input_norms, embedding_norm, no_last_norm, tied;
@@ -52,7 +54,8 @@ struct hf_facts {
         mel_bins;                                /* of an encoder-decoder; blocks are the encoder's */
     int64_t relative_buckets, relative_distance; /* biases by relative position (Raffel et al. 2020) */
     int64_t image_size, image_channels, patch;
-    int64_t token_blocks; /* that predict further tokens (DeepSeek-AI 2024) */
+    bool no_class_token, no_places, bare_patches, attention_pool; /* of a model of images; places: learned positions */
+    int64_t token_blocks;                                         /* that predict further tokens (DeepSeek-AI 2024) */
 };
 
 enum hf_type {
@@ -83,12 +86,13 @@ struct hf_block {
     bool fixed;                 /* its window and type are said */
     bool both;                  /* a dense network stands before its experts */
     bool beside;                /* a state space stands beside its attention, behind the same norm */
+    bool behind;                /* a state space stands behind its network */
     int mixer, network, stream; /* enums hf_mixer, hf_network, hf_stream */
     struct attention_layer attention;
     struct latent_attention_layer latent;
     struct state_space_layer state;
     struct linear_attention_layer linear;
-    struct mlp_layer mlp;
+    struct mlp_layer mlp, last; /* last: a further network at the block's end; inner 0: none */
     struct moe_layer moe;
 };
 
@@ -138,10 +142,15 @@ struct hf_family {
 };
 /* The families of each file, NULL-terminated. */
 extern const struct hf_family *const hf_llamas[],
-    *const hf_gpts[], *const hf_experts[], *const hf_encoders[], *const hf_hybrids[], *const hf_states[],
-                                                                                          *const hf_linears[],
-                                                                                              *const hf_seq2seqs[],
-                                                                                                  *const hf_images[];
+    *const hf_gpts[], *const hf_experts[], *const hf_encoders[], *const hf_hybrids[],
+                                                                     *const hf_states[],
+                                                                         *const hf_linears[],
+                                                                             *const hf_seq2seqs[],
+                                                                                 *const hf_images[],
+                                                                                     *const hf_gemmas[],
+                                                                                         *const hf_recurrents[],
+                                                                                             *const hf_sounds[],
+                                                                                                 *const hf_latents[];
 
 /* Adds a line about the file to what is said to the user. */
 void hf_note(struct hf_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -160,6 +169,9 @@ bool hf_get_list(struct hf_reader *r, const char *key, int64_t count, const stru
 bool hf_get_numbers(struct hf_reader *r, const char *key, const struct json **out);
 /* A dense network as the facts say it. */
 bool hf_fill_mlp(struct hf_reader *r, struct mlp_layer *m);
+/* The rank of a state space's steps: a number or "auto"; and a state space as the facts say it. */
+bool hf_read_rank(struct hf_reader *r, const char *key);
+bool hf_fill_state(struct hf_reader *r, int64_t version, struct state_space_layer *s);
 /* Gives the blocks experts or a dense network as a list of 1 and 0 under the key says; no list: as they are. */
 bool hf_set_sparse(struct hf_reader *r, const char *key);
 /* Fills in the blocks from the facts. */
@@ -168,6 +180,8 @@ bool hf_fill_blocks(struct hf_reader *r);
 bool hf_enter_text(struct hf_reader *r);
 /* Adds the adapters of PEFT's file to the blocks. */
 bool hf_adapt(struct hf_reader *r, const struct json *root);
+/* Says that the tower of text beside one of images is left out, where the file has one. */
+void hf_note_text_tower(struct hf_reader *r);
 /* Says which parts of the file's model are not of the model. */
 void hf_note_left_out(struct hf_reader *r);
 /* Adds a layer of the kind. */

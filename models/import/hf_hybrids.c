@@ -1,6 +1,5 @@
 /* Decoders of attention and networks whose blocks are not alike. */
 #include "models/import/hf_facts.h"
-#include <math.h>
 #include <string.h>
 
 #define FAMILY(symbol) static const struct hf_family symbol
@@ -235,78 +234,4 @@ FAMILY(step) = {
     .read = read_step,
 };
 
-/* Gemma Team 2026: blocks that see all tokens have wider heads, and fewer of keys, which may serve as values; experts
- * stand beside the dense network. */
-static const struct hf_name gemma4_names[] = { ATTENTION_BIAS,
-                                               HF_NAME("hidden_activation", WORD, activation),
-                                               HF_NAME("final_logit_softcapping", NUMBER, logit_cap),
-                                               HF_NAME("top_k_experts", SIZE, choices),
-                                               { 0 } };
-static bool read_gemma4(struct hf_reader *r)
-{
-    struct hf_facts *f = &r->facts;
-    int64_t extra;
-    bool some;
-    f->embedding_scale = sqrt((double)f->hidden);
-    f->score_scale = 1;
-    if (!hf_get_count(r->root, "hidden_size_per_layer_input", 0, &extra, r->err) ||
-        !hf_get_bool(r->root, "enable_moe_block", false, &some, r->err))
-        return false;
-    f->experts = some ? f->experts : 0;
-    if (extra)
-        return json_fail(hf_given(r->root, "hidden_size_per_layer_input"), r->err,
-                         "embeddings of each layer cannot be planned: no kind of layer has them");
-    return true;
-}
-static bool blocks_of_gemma4(struct hf_reader *r)
-{
-    const struct hf_facts *f = &r->facts;
-    const struct json *types;
-    struct mlp_layer mlp;
-    int64_t wide, heads;
-    bool shared;
-    const char *word = "";
-    if (!hf_fill_mlp(r, &mlp) || !hf_get_list(r, "layer_types", f->blocks, &types) ||
-        !hf_get_size(r->root, "global_head_dim", 512, &wide, r->err) ||
-        !hf_get_size(r->root, "num_global_key_value_heads", f->kv_heads ? f->kv_heads : f->heads, &heads, r->err) ||
-        !hf_get_bool(r->root, "attention_k_eq_v", false, &shared, r->err))
-        return false;
-    if (f->heads % heads || wide % 2)
-        return json_fail(json_at_key(r->root, wide % 2 ? "global_head_dim" : "num_global_key_value_heads"), r->err,
-                         "expected a divisor of %s (%lld) and an even width, found %lld and %lld",
-                         hf_name_of(r, HF_FACT(heads)), (long long)f->heads, (long long)heads, (long long)wide);
-    for (int64_t i = 0; i < f->blocks; i++) {
-        struct hf_block *b = &r->blocks[i];
-        b->both = b->network == HF_MOE;
-        b->mlp = mlp;
-        if (types && !json_string(json_at(types, (int)i), &word, r->err))
-            return false;
-        if (types ? strcmp(word, "full_attention") != 0 : (i + 1) % 6 != 0)
-            continue;
-        b->attention.head_dim = wide;
-        if (shared)
-            b->attention.kv_heads = heads % 2 ? heads : heads / 2;
-    }
-    if (shared)
-        hf_note(
-            r,
-            "keys of its global blocks serve as values: planned with values of their own, %lld weights a block that "
-            "the file's model has not",
-            (long long)(f->hidden * heads * wide));
-    if (f->experts)
-        hf_note(r, "its experts stand beside the dense network: planned one after the other");
-    return true;
-}
-FAMILY(gemma4) = {
-    .type = "gemma4_text",
-    .class_name = "Gemma4ForCausalLM",
-    .others = " gemma4 gemma4_unified gemma4_unified_text ",
-    .names = gemma4_names,
-    .facts = { HF_LLAMA_FACTS, .activation = "gelu_pytorch_tanh", .tied = true, .positions = 131072, .head_dim = 256,
-               .output_norms = true, .window = 512, .windows = true, .full_every = 6, .qk_norm = QK_NORM_HEAD,
-               .qk_kind = NORM_RMS, .gates = GATES_OF_CHOSEN },
-    .read = read_gemma4,
-    .blocks = blocks_of_gemma4,
-};
-
-const struct hf_family *const hf_hybrids[] = { &nemotron_nas, &minimax, &minimax_m3, &mimo_v2, &step, &gemma4, NULL };
+const struct hf_family *const hf_hybrids[] = { &nemotron_nas, &minimax, &minimax_m3, &mimo_v2, &step, NULL };

@@ -111,7 +111,9 @@ static bool add_block(struct hf_reader *r, struct model *model, const struct hf_
     }
     return (b->mixer == HF_NO_MIXER || hf_add(r, model, mixers[b->mixer], mixer[b->mixer])) &&
            (!b->both || hf_add(r, model, "mlp", &b->mlp)) &&
-           (b->network == HF_NO_NETWORK || add_network(r, model, b, last));
+           (b->network == HF_NO_NETWORK || add_network(r, model, b, b->last.inner ? NULL : last)) &&
+           (!b->last.inner || hf_add(r, model, "mlp", &b->last)) &&
+           (!b->behind || hf_add(r, model, "state_space", &b->state));
 }
 
 /* Behind the trunk, for each further token: what joins it with the next token's embedding, a block as the trunk's last
@@ -265,14 +267,45 @@ bool hf_fill_head(struct hf_reader *r, struct head_layer *head)
     return true;
 }
 
+/* The table of tokens, and a second one whose rows are brought to the stream's width and added. */
+static bool add_tokens(struct hf_reader *r, struct model *model, const struct embedding_layer *embedding)
+{
+    struct embedding_layer first = *embedding, second = *embedding;
+    const struct add_layer sum = { .head.name = "entry_sum" };
+    const struct layer_source terms[] = { { "second_tokens", r->root }, { "tokens", r->root } };
+    if (!r->facts.second_width)
+        return hf_add(r, model, "embedding", embedding);
+    second.head.name = "second_tokens";
+    second.width = r->facts.second_width;
+    second.scale = 0;
+    second.norm = NORM_NONE;
+    second.learned_positions = second.token_types = 0;
+    first.head.name = "tokens";
+    return hf_add(r, model, "embedding", &second) && hf_add(r, model, "embedding", &first) &&
+           model_add_reader(model, layer_kind_find("add"), &sum, terms, 2, r->root, r->err);
+}
+
+/* What stands before or behind the blocks and is planned as a bare network of as many weights. */
+static bool add_bare(struct hf_reader *r, struct model *model, const char *name, int64_t inner)
+{
+    struct mlp_layer bare;
+    if (!inner)
+        return true;
+    memcpy(&bare, layer_kind_find("mlp")->defaults, sizeof bare);
+    bare.head.name = name;
+    bare.inner = inner;
+    bare.activation = ACTIVATION_GELU;
+    return hf_add(r, model, "mlp", &bare);
+}
+
 bool hf_add_chain(struct hf_reader *r, struct model *model)
 {
     static const struct loss_layer loss = { 0 };
     struct embedding_layer embedding;
     struct head_layer head;
     hf_fill_embedding(r, &embedding);
-    return hf_fill_head(r, &head) && model_add_block(model, 1, r->root, r->err) &&
-           hf_add(r, model, "embedding", &embedding) && hf_add_blocks(r, model) &&
-           model_add_block(model, 1, r->root, r->err) && hf_add(r, model, "head", &head) &&
-           hf_add(r, model, "loss", &loss) && model_finish(model, r->root, r->err);
+    return hf_fill_head(r, &head) && model_add_block(model, 1, r->root, r->err) && add_tokens(r, model, &embedding) &&
+           add_bare(r, model, "first", r->facts.first_inner) && hf_add_blocks(r, model) &&
+           model_add_block(model, 1, r->root, r->err) && add_bare(r, model, "last", r->facts.last_inner) &&
+           hf_add(r, model, "head", &head) && hf_add(r, model, "loss", &loss) && model_finish(model, r->root, r->err);
 }

@@ -168,9 +168,33 @@ static void note_tower(struct hf_reader *r, const struct json *box)
             *type ? type : "without model_type");
 }
 
+/* A table of tokens, one of positions, blocks, a last norm, and what brings both towers to one width. */
+void hf_note_text_tower(struct hf_reader *r)
+{
+    const struct json *box = hf_given(r->top, "text_config");
+    struct tower t;
+    if (!box || json_type(box) != JSON_OBJECT)
+        return;
+    fill_tower(r, box, "", &t);
+    t.hidden = SIZE_OF(box, 512, "hidden_size");
+    t.inner = SIZE_OF(box, 4 * t.hidden, "intermediate_size");
+    const int64_t tokens = SIZE_OF(box, 49408, "vocab_size"), places = SIZE_OF(box, 77, "max_position_embeddings"),
+                  joint = SIZE_OF(r->top, t.hidden, "projection_dim");
+    if (t.hidden > 1 << 16 || t.inner > 1 << 20 || t.blocks > 1 << 12 || joint > 1 << 16)
+        return;
+    const int64_t count =
+        (tokens + places + 2) * t.hidden + t.blocks * plain_block(&t) + joint * (t.hidden + r->facts.hidden);
+    r->left_out += count;
+    hf_note(
+        r,
+        "left out: the tower of text and what joins both, about %lld parameters; only the tower of images is planned",
+        (long long)count);
+}
+
 void hf_note_left_out(struct hf_reader *r)
 {
-    const struct json *vision = hf_given(r->top, "vision_config"), *audio = hf_given(r->top, "audio_config");
+    const struct json *vision = r->facts.image_size ? NULL : hf_given(r->top, "vision_config"),
+                      *audio = hf_given(r->top, "audio_config");
     if (vision && json_type(vision) == JSON_OBJECT)
         note_tower(r, vision);
     if (audio && json_type(audio) == JSON_OBJECT)
@@ -182,8 +206,26 @@ void hf_note_left_out(struct hf_reader *r)
             r->facts.token_blocks == 1 ? "s" : "");
 }
 
+/* Of two towers whose outputs are held against each other, the one of images is what is planned. */
+static bool has_two_towers(const struct json *top)
+{
+    static const char *const types[] = { "clip", "chinese_clip", "metaclip_2", "siglip", "siglip2" };
+    const char *type = "";
+    if (!hf_get_string(top, "model_type", "", &type, NULL))
+        return false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i]) == 0)
+            return hf_given(top, "vision_config") && json_type(hf_given(top, "vision_config")) == JSON_OBJECT;
+    return false;
+}
+
 bool hf_enter_text(struct hf_reader *r)
 {
+    if (has_two_towers(r->top)) {
+        r->root = hf_given(r->top, "vision_config");
+        r->nested = true;
+        return true;
+    }
     static const char *const keys[] = { "text_config", "language_config", "llm_config", "thinker_config" };
     for (int depth = 0; depth < 2; depth++)
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

@@ -8,7 +8,7 @@
 /* ---- state spaces (Gu & Dao 2023, Dao & Gu 2024) ---- */
 
 /* A rank of "auto" is a sixteenth of the width. */
-static bool read_rank(struct hf_reader *r, const char *key)
+bool hf_read_rank(struct hf_reader *r, const char *key)
 {
     const struct json *at = hf_given(r->root, key);
     const char *word;
@@ -30,7 +30,7 @@ static bool read_state_head(struct hf_reader *r, const char *key)
     return true;
 }
 
-static bool fill_state(struct hf_reader *r, int64_t version, struct state_space_layer *s)
+bool hf_fill_state(struct hf_reader *r, int64_t version, struct state_space_layer *s)
 {
     const struct hf_facts *f = &r->facts;
     memcpy(s, layer_kind_find("state_space")->defaults, sizeof *s);
@@ -66,7 +66,7 @@ static bool fill_state(struct hf_reader *r, int64_t version, struct state_space_
 static bool only_state(struct hf_reader *r, int64_t version)
 {
     struct state_space_layer state;
-    if (!fill_state(r, version, &state))
+    if (!hf_fill_state(r, version, &state))
         return false;
     for (int64_t i = 0; i < r->facts.blocks; i++) {
         r->blocks[i] = (struct hf_block){ .mixer = HF_STATE_SPACE, .network = HF_NO_NETWORK };
@@ -96,7 +96,7 @@ static const struct hf_name mamba_names[] = {
 static bool read_mamba(struct hf_reader *r)
 {
     r->facts.inner = 0;
-    return read_rank(r, "time_step_rank");
+    return hf_read_rank(r, "time_step_rank");
 }
 FAMILY(mamba) = {
     .type = "mamba",
@@ -136,7 +136,7 @@ static bool read_jamba(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
     int64_t period, offset;
-    if (!read_rank(r, "mamba_dt_rank") || !hf_get_size(r->root, "expert_layer_period", 2, &period, r->err) ||
+    if (!hf_read_rank(r, "mamba_dt_rank") || !hf_get_size(r->root, "expert_layer_period", 2, &period, r->err) ||
         !hf_get_count(r->root, "expert_layer_offset", 1, &offset, r->err))
         return false;
     f->sparse_step = period;
@@ -151,7 +151,7 @@ static bool blocks_of_jamba(struct hf_reader *r)
 {
     struct state_space_layer state;
     int64_t period, offset;
-    if (!fill_state(r, 1, &state) || !hf_get_size(r->root, "attn_layer_period", 8, &period, r->err) ||
+    if (!hf_fill_state(r, 1, &state) || !hf_get_size(r->root, "attn_layer_period", 8, &period, r->err) ||
         !hf_get_count(r->root, "attn_layer_offset", 4, &offset, r->err))
         return false;
     for (int64_t i = 0; i < r->facts.blocks; i++)
@@ -177,7 +177,7 @@ static bool set_state_blocks(struct hf_reader *r, const struct json *words, cons
 {
     struct state_space_layer state;
     const char *word;
-    if (!fill_state(r, 2, &state))
+    if (!hf_fill_state(r, 2, &state))
         return false;
     for (int64_t i = 0; i < r->facts.blocks; i++) {
         bool attention = false;
@@ -244,7 +244,7 @@ static const struct hf_name falcon_h1_names[] = { MAMBA_NAMES,
 static bool blocks_of_falcon_h1(struct hf_reader *r)
 {
     struct state_space_layer state;
-    if (!fill_state(r, 2, &state))
+    if (!hf_fill_state(r, 2, &state))
         return false;
     for (int64_t i = 0; i < r->facts.blocks; i++) {
         r->blocks[i].beside = true;
@@ -437,7 +437,7 @@ static bool blocks_of_nemotron_h(struct hf_reader *r)
     const struct hf_block like = r->blocks[0];
     struct hf_block dense = like;
     const char *pattern = NULL, *word;
-    if (!hf_fill_mlp(r, &dense.mlp) || !get_words(r, &words) || !fill_state(r, 2, &state) ||
+    if (!hf_fill_mlp(r, &dense.mlp) || !get_words(r, &words) || !hf_fill_state(r, 2, &state) ||
         (at && !json_string(at, &pattern, r->err)))
         return false;
     if (!pattern && !words && !hf_require(r->root, "hybrid_override_pattern", &at, r->err))

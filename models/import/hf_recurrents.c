@@ -1,0 +1,216 @@
+/* Decoders whose blocks recur or share their weights: what has a kind of its own is that kind, the rest is planned as
+ * layers of as many weights and as much work. */
+#include "models/import/hf_facts.h"
+#include <math.h>
+#include <string.h>
+
+#define FAMILY(symbol) static const struct hf_family symbol
+
+/* ---- De et al. 2024 (Griffin, RecurrentGemma): gated linear recurrences, windows of attention in every third ---- */
+
+static const struct hf_name griffin_names[] = {
+    HF_NAME("attention_bias", FLAG, qkv_bias),     HF_NAME("attention_window_size", COUNT, window),
+    HF_NAME("lru_width", SIZE, state_inner),       HF_NAME("conv1d_width", SIZE, conv),
+    HF_NAME("logits_soft_cap", NUMBER, logit_cap), { 0 }
+};
+static bool read_griffin(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    f->embedding_scale = sqrt((double)f->hidden);
+    f->inner = f->inner > 1 ? f->inner / 2 : 1;
+    f->state_inner = f->state_inner ? f->state_inner : f->hidden;
+    return true;
+}
+
+/* The gates of a recurrence are square matrices of each head; the narrow vector of a selective state space gets as many
+ * weights. */
+static bool blocks_of_griffin(struct hf_reader *r)
+{
+    static const char *const names[] = { "block_types", "_block_types" };
+    const struct hf_facts *f = &r->facts;
+    const struct json *types = hf_given(r->root, names[0]) ? hf_given(r->root, names[0]) : hf_given(r->root, names[1]);
+    struct state_space_layer state;
+    const char *word = "";
+    memcpy(&state, layer_kind_find("state_space")->defaults, sizeof state);
+    state.version = 1;
+    state.inner = f->state_inner;
+    state.state = 1;
+    state.rank = f->state_inner / f->heads > 1 ? f->state_inner / f->heads - 1 : 1;
+    state.taps = f->conv;
+    state.bias = state.conv_bias = true;
+    state.norm = f->norm;
+    state.norm_epsilon = f->epsilon;
+    if (types && (json_type(types) != JSON_ARRAY || !json_count(types)))
+        return json_fail(types, r->err, "expected an array of \"recurrent\" and \"attention\"");
+    for (int64_t i = 0; i < f->blocks; i++) {
+        const struct json *at = types ? json_at(types, (int)(i % json_count(types))) : NULL;
+        if (at && !json_string(at, &word, r->err))
+            return false;
+        if (at && strcmp(word, "attention") != 0 && strcmp(word, "recurrent") != 0)
+            return json_fail(at, r->err, "expected \"recurrent\" or \"attention\", found \"%.64s\"", word);
+        if (at ? strcmp(word, "attention") == 0 : i % 3 == 2)
+            continue;
+        r->blocks[i].mixer = HF_STATE_SPACE;
+        r->blocks[i].state = state;
+        memset(&r->blocks[i].attention, 0, sizeof r->blocks[i].attention);
+    }
+    hf_note(r, "its gated linear recurrences are planned as selective state spaces of as many weights");
+    return true;
+}
+FAMILY(griffin) = {
+    .type = "recurrent_gemma",
+    .class_name = "RecurrentGemmaForCausalLM",
+    .names = griffin_names,
+    .facts = { HF_LLAMA_FACTS, .activation = "gelu_pytorch_tanh", .tied = true, .output_bias = true, .mlp_bias = true,
+               .rope_part = 0.5, .positions = 8192, .window = 2048, .windows = true, .conv = 4, .logit_cap = 30 },
+    .read = read_griffin,
+    .blocks = blocks_of_griffin,
+};
+
+/* ---- Peng et al. 2023 (RWKV): each token meets a decayed sum of those before it, element by element ---- */
+
+static const struct hf_name rwkv_names[] = { HF_NAME("context_length", SIZE, positions), { 0 } };
+static bool read_rwkv(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    int64_t width;
+    if (!hf_get_size(r->root, "attention_hidden_size", f->hidden, &width, r->err))
+        return false;
+    f->head_dim = width;
+    hf_note(r, "its time mixing is planned as attention of each token to itself, which has the same matrices, its gate "
+               "of channels as neurons of as many weights; the sums over time, element by element, are left out");
+    return true;
+}
+static bool blocks_of_rwkv(struct hf_reader *r)
+{
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        r->blocks[i].attention.sliding_window = 1;
+        r->blocks[i].fixed = true;
+        r->blocks[i].mlp.inner += r->facts.hidden / 2 + 3; /* the gate, and six vectors of each block */
+    }
+    return true;
+}
+FAMILY(rwkv) = {
+    .type = "rwkv",
+    .class_name = "RwkvForCausalLM",
+    .names = rwkv_names,
+    .facts = { HF_GPT_FACTS, .place = HF_NO_POSITIONS, .activation = "relu2", .positions = 1024, .heads = 1,
+               .embedding_norm = true, .no_required = true },
+    .read = read_rwkv,
+    .blocks = blocks_of_rwkv,
+};
+
+/* ---- Glorioso et al. 2024 (Zamba): state spaces, and a block of attention that stands at several places ---- */
+
+static bool is_hybrid(struct hf_reader *r, const struct json *types, int64_t i, bool *out)
+{
+    const char *word;
+    int64_t period, offset;
+    if (types) {
+        if (!json_string(json_at(types, (int)i), &word, r->err))
+            return false;
+        *out = strcmp(word, "hybrid") == 0;
+        return *out || strcmp(word, "mamba") == 0 || strcmp(word, "linear_attention") == 0 ||
+               json_fail(json_at(types, (int)i), r->err, "expected \"mamba\" or \"hybrid\", found \"%.64s\"", word);
+    }
+    if (!hf_get_size(r->root, "attn_layer_period", 6, &period, r->err) ||
+        !hf_get_count(r->root, "attn_layer_offset", 4, &offset, r->err))
+        return false;
+    *out = i == 2 || (i > 2 && (i - 3) % period == offset % period); /* as the library counts them */
+    return true;
+}
+
+/* It reads the stream beside the embedding, twice as wide: its attention is planned as one that reads the stream, and
+ * what its matrices have more of as neurons of its network. */
+static bool blocks_of_zamba(struct hf_reader *r)
+{
+    static const char *const names[] = { "shared1", "shared2", "shared3", "shared4" };
+    const struct hf_facts *f = &r->facts;
+    const bool second = strcmp(r->family->type, "zamba2") == 0;
+    const struct json *types;
+    struct mlp_layer mlp, own;
+    struct state_space_layer state;
+    int64_t copies, rank, uses = 0, width;
+    bool hybrid, adapted;
+    if (!hf_get_size(r->root, "num_mem_blocks", 1, &copies, r->err) || !hf_fill_mlp(r, &mlp) ||
+        !hf_get_count(r->root, "adapter_rank", second ? 128 : 0, &rank, r->err) ||
+        !hf_get_size(r->root, "attention_hidden_size", 2 * f->hidden, &width, r->err) ||
+        !hf_get_bool(r->root, "use_shared_attention_adapter", false, &adapted, r->err) ||
+        !hf_get_list(r, "layers_block_type", f->blocks, &types) || !hf_fill_state(r, second ? 2 : 1, &state))
+        return false;
+    if (copies > 4 || rank > 1 << 16)
+        return json_fail(json_at_key(r->root, copies > 4 ? "num_mem_blocks" : "adapter_rank"), r->err,
+                         "expected at most 4 shared blocks and adapters of a rank up to %d", 1 << 16);
+    own = mlp;
+    own.norm = NORM_NONE;
+    own.activation = ACTIVATION_GELU;
+    own.inner = (f->hidden * f->hidden + rank * (f->hidden + 2 * f->inner) + (adapted ? 12 * rank * f->hidden : 0)) /
+                (2 * f->hidden);
+    mlp.inner += width; /* queries, keys and values of twice the width have 3 * hidden * width weights more */
+    for (int64_t i = 0; i < f->blocks; i++) {
+        struct hf_block *b = &r->blocks[i];
+        if (!is_hybrid(r, types, i, &hybrid))
+            return false;
+        b->state = state;
+        if (!hybrid) {
+            *b = (struct hf_block){ .mixer = HF_STATE_SPACE, .network = HF_NO_NETWORK };
+            b->state = state;
+            continue;
+        }
+        b->attention.head_dim = width / f->heads;
+        b->attention.head.shared = names[uses % copies];
+        b->mlp = mlp;
+        b->mlp.head.shared = names[uses++ % copies];
+        b->last = own;
+        b->behind = true;
+    }
+    hf_note(
+        r,
+        "its %lld uses of %lld shared block%s, which read the stream beside the embedding, are planned as reading the "
+        "stream, with as many weights and as much work; memory counts most of the shared weights at each use",
+        (long long)uses, (long long)copies, copies == 1 ? "" : "s");
+    return true;
+}
+static const struct hf_name zamba_names[] = { HF_NAME("attention_head_dim", IGNORED, head_dim),
+                                              HF_NAME("mamba_d_state", SIZE, state),
+                                              HF_NAME("mamba_d_conv", SIZE, conv),
+                                              HF_NAME("mamba_expand", SIZE, state_expand),
+                                              HF_NAME("mamba_ngroups", SIZE, state_groups),
+                                              HF_NAME("n_mamba_heads", SIZE, state_heads),
+                                              HF_NAME("add_bias_linear", FLAG, state_bias),
+                                              HF_NAME("use_conv_bias", FLAG, conv_bias),
+                                              HF_NAME("mamba_conv_bias", FLAG, conv_bias),
+                                              { 0 } };
+static bool read_zamba(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    bool turned;
+    if (!hf_get_bool(r->root, "use_mem_rope", false, &turned, r->err))
+        return false;
+    f->place = turned ? HF_ROTARY : HF_NO_POSITIONS;
+    f->state_norms = true;
+    f->kv_heads = f->heads;
+    f->head_dim = 2 * f->hidden / (f->heads ? f->heads : 1);
+    return hf_read_rank(r, "mamba_dt_rank");
+}
+#define ZAMBA_FACTS                                                                                                    \
+    HF_LLAMA_FACTS, .epsilon = 1e-5, .activation = "gelu", .tied = true, .positions = 4096, .conv = 4,                 \
+                    .conv_bias = true, .state_expand = 2, .state_groups = 1
+FAMILY(zamba) = {
+    .type = "zamba",
+    .class_name = "ZambaForCausalLM",
+    .names = zamba_names,
+    .facts = { ZAMBA_FACTS, .state = 16 },
+    .read = read_zamba,
+    .blocks = blocks_of_zamba,
+};
+FAMILY(zamba2) = {
+    .type = "zamba2",
+    .class_name = "Zamba2ForCausalLM",
+    .names = zamba_names,
+    .facts = { ZAMBA_FACTS, .state = 64, .state_heads = 8 },
+    .read = read_zamba,
+    .blocks = blocks_of_zamba,
+};
+
+const struct hf_family *const hf_recurrents[] = { &griffin, &rwkv, &zamba, &zamba2, NULL };

@@ -1,0 +1,145 @@
+/* Keys of Hugging Face's configurations of which something is planned as layers of as many weights, or left out and said,
+ * and the parameters that transformers 5.24 counts in the models that it makes of them. */
+#ifndef CLEAVE_TESTS_HF_NEAR_COUNTS_H
+#define CLEAVE_TESTS_HF_NEAR_COUNTS_H
+#include <stdint.h>
+
+/* clang-format off */
+static const struct {
+    const char *config;
+    int64_t parameters;
+} hf_near_counts[] = {
+    { "{\"model_type\":\"albert\",\"architectures\":[\"AlbertForMaskedLM\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidden"
+      "_layers\":12,\"intermediate_size\":3072,\"vocab_size\":30000,\"embedding_size\":128,\"num_hidden_groups\":1,\"inner_group_num\":"
+      "1,\"max_position_embeddings\":512,\"type_vocab_size\":2,\"tie_word_embeddings\":true}",
+      11221680 },
+    { "{\"model_type\":\"albert\",\"architectures\":[\"AlbertForMaskedLM\"],\"hidden_size\":4096,\"num_attention_heads\":64,\"num_hidde"
+      "n_layers\":12,\"intermediate_size\":16384,\"vocab_size\":30000,\"embedding_size\":128,\"num_hidden_groups\":1,\"inner_group_num"
+      "\":1,\"max_position_embeddings\":512,\"type_vocab_size\":2,\"tie_word_embeddings\":true}",
+      206368944 },
+    { "{\"model_type\":\"albert\",\"architectures\":[\"AlbertForMaskedLM\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidden"
+      "_layers\":12,\"intermediate_size\":3072,\"vocab_size\":300,\"embedding_size\":64,\"num_hidden_groups\":3,\"inner_group_num\":1,"
+      "\"max_position_embeddings\":512,\"type_vocab_size\":2,\"tie_word_embeddings\":true}",
+      21415404 },
+    { "{\"model_type\":\"deberta\",\"architectures\":[\"DebertaForMaskedLM\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidd"
+      "en_layers\":12,\"intermediate_size\":3072,\"vocab_size\":50265,\"relative_attention\":true,\"max_relative_positions\":-1,\"posit"
+      "ion_biased_input\":false,\"pos_att_type\":\"c2p|p2c\",\"type_vocab_size\":0,\"max_position_embeddings\":512,\"tie_word_embedding"
+      "s\":true}",
+      139244121 },
+    { "{\"model_type\":\"deberta-v2\",\"architectures\":[\"DebertaV2ForMaskedLM\"],\"hidden_size\":1536,\"num_attention_heads\":24,\"nu"
+      "m_hidden_layers\":24,\"intermediate_size\":6144,\"vocab_size\":128100,\"relative_attention\":true,\"position_buckets\":256,\"nor"
+      "m_rel_ebd\":\"layer_norm\",\"share_att_key\":true,\"pos_att_type\":\"p2c|c2p\",\"max_relative_positions\":-1,\"position_biased_i"
+      "nput\":false,\"type_vocab_size\":0,\"conv_kernel_size\":3,\"conv_act\":\"gelu\",\"max_position_embeddings\":512,\"tie_word_embed"
+      "dings\":true}",
+      887085156 },
+    { "{\"model_type\":\"big_bird\",\"architectures\":[\"BigBirdForMaskedLM\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hid"
+      "den_layers\":12,\"intermediate_size\":3072,\"vocab_size\":50358,\"max_position_embeddings\":4096,\"type_vocab_size\":2,\"attenti"
+      "on_type\":\"block_sparse\",\"block_size\":64,\"num_random_blocks\":3,\"tie_word_embeddings\":true}",
+      128111286 },
+    { "{\"model_type\":\"longformer\",\"architectures\":[\"LongformerForMaskedLM\"],\"hidden_size\":768,\"num_attention_heads\":12,\"nu"
+      "m_hidden_layers\":12,\"intermediate_size\":3072,\"vocab_size\":50265,\"max_position_embeddings\":4098,\"type_vocab_size\":1,\"at"
+      "tention_window\":[512,512,512,512,512,512,512,512,512,512,512,512],\"tie_word_embeddings\":true}",
+      148711257 },
+    { "{\"model_type\":\"xlnet\",\"architectures\":[\"XLNetLMHeadModel\"],\"d_model\":768,\"n_layer\":12,\"n_head\":12,\"d_inner\":3072"
+      ",\"vocab_size\":32000,\"tie_word_embeddings\":true}",
+      116750336 },
+    { "{\"model_type\":\"esm\",\"architectures\":[\"EsmForMaskedLM\"],\"hidden_size\":1280,\"num_attention_heads\":20,\"num_hidden_laye"
+      "rs\":33,\"intermediate_size\":5120,\"vocab_size\":33,\"pad_token_id\":1,\"mask_token_id\":32,\"max_position_embeddings\":1026,\""
+      "position_embedding_type\":\"rotary\",\"token_dropout\":true,\"emb_layer_norm_before\":false,\"tie_word_embeddings\":true}",
+      651043254 },
+    { "{\"model_type\":\"modernbert-decoder\",\"architectures\":[\"ModernBertDecoderForCausalLM\"],\"hidden_size\":768,\"num_attention_"
+      "heads\":12,\"num_hidden_layers\":22,\"intermediate_size\":1152,\"vocab_size\":50368,\"max_position_embeddings\":7999,\"tie_word_"
+      "embeddings\":true}",
+      149655232 },
+    { "{\"model_type\":\"bert-generation\",\"architectures\":[\"BertGenerationDecoder\"],\"hidden_size\":1024,\"num_attention_heads\":1"
+      "6,\"num_hidden_layers\":24,\"intermediate_size\":4096,\"vocab_size\":50358,\"max_position_embeddings\":512,\"tie_word_embeddings"
+      "\":true}",
+      354452662 },
+    { "{\"model_type\":\"recurrent_gemma\",\"architectures\":[\"RecurrentGemmaForCausalLM\"],\"hidden_size\":2560,\"num_hidden_layers\""
+      ":26,\"num_attention_heads\":10,\"num_key_value_heads\":1,\"lru_width\":2560,\"head_dim\":256,\"intermediate_size\":15360,\"vocab"
+      "_size\":256000,\"attention_window_size\":2048,\"block_types\":[\"recurrent\",\"recurrent\",\"attention\"],\"conv1d_width\":4,\"t"
+      "ie_word_embeddings\":true}",
+      2682862080 },
+    { "{\"model_type\":\"rwkv\",\"architectures\":[\"RwkvForCausalLM\"],\"hidden_size\":768,\"num_hidden_layers\":12,\"vocab_size\":502"
+      "77,\"context_length\":1024,\"attention_hidden_size\":768,\"intermediate_size\":3072,\"tie_word_embeddings\":false}",
+      169342464 },
+    { "{\"model_type\":\"zamba2\",\"architectures\":[\"Zamba2ForCausalLM\"],\"hidden_size\":2048,\"num_hidden_layers\":38,\"num_attenti"
+      "on_heads\":32,\"num_key_value_heads\":32,\"intermediate_size\":8192,\"attention_hidden_size\":4096,\"attention_head_dim\":128,\""
+      "vocab_size\":32000,\"mamba_d_state\":64,\"mamba_expand\":2,\"mamba_ngroups\":1,\"n_mamba_heads\":64,\"mamba_headdim\":64,\"mamba"
+      "_d_conv\":4,\"num_mem_blocks\":1,\"adapter_rank\":128,\"use_shared_attention_adapter\":true,\"use_mem_rope\":true,\"max_position"
+      "_embeddings\":4096,\"layers_block_type\":[\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"hybrid\",\"mamba\",\"mamba\",\"mam"
+      "ba\",\"mamba\",\"mamba\",\"hybrid\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"hybrid\",\"mamba\",\"mamba\",\"mamba\","
+      "\"mamba\",\"mamba\",\"hybrid\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"hybrid\",\"mamba\",\"mamba\",\"mamba\",\"mamb"
+      "a\",\"mamba\",\"hybrid\",\"mamba\",\"mamba\"],\"tie_word_embeddings\":true}",
+      1205078912 },
+    { "{\"model_type\":\"zamba\",\"architectures\":[\"ZambaForCausalLM\"],\"hidden_size\":3712,\"num_hidden_layers\":76,\"num_attention"
+      "_heads\":16,\"num_key_value_heads\":16,\"intermediate_size\":14848,\"attention_hidden_size\":7424,\"attention_head_dim\":464,\"v"
+      "ocab_size\":32000,\"attn_layer_period\":6,\"attn_layer_offset\":4,\"mamba_d_state\":16,\"mamba_d_conv\":4,\"mamba_expand\":2,\"m"
+      "amba_dt_rank\":232,\"n_mamba_heads\":2,\"tie_word_embeddings\":true}",
+      7232490496 },
+    { "{\"model_type\":\"gemma3n_text\",\"architectures\":[\"Gemma3nForCausalLM\"],\"hidden_size\":2048,\"num_hidden_layers\":35,\"inte"
+      "rmediate_size\":[16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,163"
+      "84,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384,16384],\"num_attention_heads\":8,\""
+      "num_key_value_heads\":2,\"head_dim\":256,\"vocab_size\":262400,\"vocab_size_per_layer_input\":262144,\"hidden_size_per_layer_inp"
+      "ut\":256,\"laurel_rank\":64,\"altup_num_inputs\":4,\"num_kv_shared_layers\":15,\"tie_word_embeddings\":true}",
+      6835235568 },
+    { "{\"model_type\":\"gemma3n_text\",\"architectures\":[\"Gemma3nForCausalLM\"],\"hidden_size\":2048,\"num_hidden_layers\":30,\"inte"
+      "rmediate_size\":[8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8192,8"
+      "192,8192,8192,8192,8192,8192,8192,8192],\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":256,\"vocab_size\":2624"
+      "00,\"vocab_size_per_layer_input\":262144,\"hidden_size_per_layer_input\":256,\"laurel_rank\":64,\"altup_num_inputs\":4,\"num_kv_"
+      "shared_layers\":10,\"activation_sparsity_pattern\":[0.95,0.95,0.95,0.95,0.95,0.95,0.95,0.95,0.95,0.95,0.0,0.0,0.0,0.0,0.0,0.0,0."
+      "0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0],\"tie_word_embeddings\":true}",
+      4435182688 },
+    { "{\"model_type\":\"gemma4_text\",\"architectures\":[\"Gemma4ForCausalLM\"],\"hidden_size\":1536,\"num_hidden_layers\":35,\"interm"
+      "ediate_size\":6144,\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":256,\"global_head_dim\":512,\"vocab_size\":2"
+      "62144,\"hidden_size_per_layer_input\":256,\"vocab_size_per_layer_input\":262144,\"num_kv_shared_layers\":20,\"use_double_wide_ml"
+      "p\":true,\"max_position_embeddings\":131072,\"sliding_window\":512,\"tie_word_embeddings\":true}",
+      4621490944 },
+    { "{\"model_type\":\"gemma4_text\",\"architectures\":[\"Gemma4ForCausalLM\"],\"hidden_size\":2560,\"num_hidden_layers\":42,\"interm"
+      "ediate_size\":10240,\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":256,\"global_head_dim\":512,\"vocab_size\":"
+      "262144,\"hidden_size_per_layer_input\":256,\"vocab_size_per_layer_input\":262144,\"num_kv_shared_layers\":18,\"use_double_wide_m"
+      "lp\":false,\"max_position_embeddings\":131072,\"sliding_window\":512,\"tie_word_embeddings\":true}",
+      7463013376 },
+    { "{\"model_type\":\"vit_msn\",\"architectures\":[\"ViTMSNForImageClassification\"],\"hidden_size\":768,\"num_attention_heads\":12,"
+      "\"num_hidden_layers\":12,\"intermediate_size\":3072,\"image_size\":224,\"patch_size\":16,\"num_channels\":3}",
+      85800194 },
+    { "{\"model_type\":\"ijepa\",\"architectures\":[\"IJepaForImageClassification\"],\"hidden_size\":1280,\"num_attention_heads\":16,\""
+      "num_hidden_layers\":32,\"intermediate_size\":5120,\"image_size\":224,\"patch_size\":14,\"num_channels\":3}",
+      630764802 },
+    { "{\"model_type\":\"deit\",\"architectures\":[\"DeiTForImageClassification\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num"
+      "_hidden_layers\":12,\"intermediate_size\":3072,\"image_size\":224,\"patch_size\":16,\"num_channels\":3}",
+      85801730 },
+    { "{\"model_type\":\"dinov2\",\"architectures\":[\"Dinov2Model\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidden_layer"
+      "s\":12,\"mlp_ratio\":4,\"image_size\":518,\"patch_size\":14}",
+      86580480 },
+    { "{\"model_type\":\"dinov2\",\"architectures\":[\"Dinov2Model\"],\"hidden_size\":1536,\"num_attention_heads\":24,\"num_hidden_laye"
+      "rs\":40,\"mlp_ratio\":4,\"image_size\":518,\"patch_size\":14,\"use_swiglu_ffn\":true}",
+      1136480768 },
+    { "{\"model_type\":\"beit\",\"architectures\":[\"BeitForImageClassification\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num"
+      "_hidden_layers\":12,\"intermediate_size\":3072,\"image_size\":224,\"patch_size\":16,\"num_channels\":3,\"use_relative_position_b"
+      "ias\":true,\"layer_scale_init_value\":0.1}",
+      85763522 },
+    { "{\"model_type\":\"dinov3_vit\",\"architectures\":[\"DINOv3ViTModel\"],\"hidden_size\":1024,\"num_attention_heads\":16,\"num_hidd"
+      "en_layers\":24,\"intermediate_size\":4096,\"image_size\":224,\"patch_size\":16,\"num_register_tokens\":4}",
+      303129600 },
+    { "{\"model_type\":\"wav2vec2\",\"architectures\":[\"Wav2Vec2ForCTC\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidden_"
+      "layers\":12,\"intermediate_size\":3072,\"vocab_size\":32}",
+      94396320 },
+    { "{\"model_type\":\"wav2vec2\",\"architectures\":[\"Wav2Vec2ForCTC\"],\"hidden_size\":1024,\"num_attention_heads\":16,\"num_hidden"
+      "_layers\":24,\"intermediate_size\":4096,\"vocab_size\":33,\"do_stable_layer_norm\":true,\"feat_extract_norm\":\"layer\",\"conv_b"
+      "ias\":true}",
+      315472545 },
+    { "{\"model_type\":\"hubert\",\"architectures\":[\"HubertForCTC\"],\"hidden_size\":1024,\"num_attention_heads\":16,\"num_hidden_lay"
+      "ers\":24,\"intermediate_size\":4096,\"vocab_size\":32,\"do_stable_layer_norm\":true,\"feat_extract_norm\":\"layer\",\"conv_bias"
+      "\":true}",
+      315471520 },
+    { "{\"model_type\":\"wavlm\",\"architectures\":[\"WavLMForCTC\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidden_layers"
+      "\":12,\"intermediate_size\":3072,\"vocab_size\":32}",
+      94406544 },
+    { "{\"model_type\":\"wav2vec2\",\"architectures\":[\"Wav2Vec2ForCTC\"],\"hidden_size\":1280,\"num_attention_heads\":16,\"num_hidden"
+      "_layers\":48,\"intermediate_size\":5120,\"vocab_size\":154,\"do_stable_layer_norm\":true,\"feat_extract_norm\":\"layer\",\"conv_"
+      "bias\":true,\"adapter_attn_dim\":16}",
+      964845850 },
+};
+/* clang-format on */
+#endif
