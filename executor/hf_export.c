@@ -100,7 +100,9 @@ bool hf_export_weights(struct rank *rank, struct error *err)
     bool ok = hf_output_open(&output, rank->options->hf_export, err);
     for (int r = 0; ok && r < rank->transport->rank_count; r++)
         ok = pass_rank(rank, r, output, err);
+    status_begin_disk(rank->options->status, rank->rank);
     ok = ok && hf_output_finish(output, beat, rank, err);
+    status_end_disk(rank->options->status, rank->rank);
     hf_output_free(output);
     return ok;
 }

@@ -12,7 +12,7 @@
 #include "planner/program/machine.h"
 #include <stdlib.h>
 
-enum { WATCH_NS = 100000000 };
+enum { WATCH_NS = 100000000, DISK_TIMEOUTS = 10 }; /* so many timeouts a disk may take for one call of the system */
 
 /* ---- failing together ---- */
 /* The first cause stands; then every wait of this process ends, and the page tells the other processes. rank -1:
@@ -51,6 +51,7 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
 {
     struct status *status = run->options.status;
     int64_t now = clock_now_ns();
+    status_tend_disks(status, DISK_TIMEOUTS * run->options.timeout_s);
     uint64_t current = status_progress(status);
     if (current != *progress)
         *progress = current, *since_ns = now;
@@ -238,8 +239,10 @@ static bool fetch(struct rank *rank, struct error *err)
 
 static bool resume(struct rank *rank, const char *dir, struct error *err)
 {
-    return checkpoint_read(rank, dir, err) &&
-           (!rank->options->device->upload || rank->options->device->upload(rank, err));
+    status_begin_disk(rank->options->status, rank->rank);
+    bool ok = checkpoint_read(rank, dir, err);
+    status_end_disk(rank->options->status, rank->rank);
+    return ok && (!rank->options->device->upload || rank->options->device->upload(rank, err));
 }
 
 static bool all_steps(struct rank_thread *thread, struct error *err)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { DESCRIBE_MAX = 8 };
-enum { STAT_PATH_BYTES = 32, STAT_BYTES = 256 };
+enum { STAT_PATH_BYTES = 32, STAT_BYTES = 256, CALLS = (LIBRARY_LEAVE + 1) * CALL_STATE_COUNT };
 enum host_state { HOST_UNKNOWN, HOST_WRITING, HOST_KNOWN };
 struct rank_status {              /* whole cache lines */
     atomic_int state, pid, instr; /* pid 0: another host says so */
@@ -26,11 +26,20 @@ struct rank_status {              /* whole cache lines */
     atomic_int works;             /* the instruction, plus 1, that waits for no other rank; 0: none */
     atomic_int gave_up;           /* it ends by itself, because the run has failed */
     atomic_int call, call_instr;  /* of a library: what, times CALL_STATE_COUNT, plus its state; of which instruction */
+    atomic_llong disk_ns;         /* since when it waits for its disk; 0: it does not */
     char host[STATUS_HOST_BYTES];
-    char padding_too[16];
+    char padding_too[8];
 };
 /* What was seen of the rank that is to blame. */
-enum accusation { ACCUSED_WAITS, ACCUSED_CALLS, ACCUSED_WORKS, ACCUSED_STOPPED, ACCUSED_GONE, ACCUSATION_COUNT };
+enum accusation {
+    ACCUSED_WAITS,
+    ACCUSED_CALLS,
+    ACCUSED_WORKS,
+    ACCUSED_DISK,
+    ACCUSED_STOPPED,
+    ACCUSED_GONE,
+    ACCUSATION_COUNT
+};
 struct page {
     atomic_int failed;  /* rank + 1; 0: none */
     atomic_int accused; /* (rank + 1) * ACCUSATION_COUNT + accusation; 0: nobody */
@@ -145,9 +154,40 @@ void status_note_call(struct status *status, int rank, int instr, enum library_c
     atomic_store_explicit(&r->call, (int)call * CALL_STATE_COUNT + (int)state, memory_order_relaxed);
 }
 
+/* Only while it waits: the wait may be over on another thread. */
+static void restart_disk(struct rank_status *r)
+{
+    long long since_ns = atomic_load(&r->disk_ns);
+    if (since_ns > 0)
+        atomic_compare_exchange_strong(&r->disk_ns, &since_ns, clock_now_ns());
+}
+
 void status_beat(struct status *status, int rank)
 {
-    move(&status->page->ranks[rank]);
+    struct rank_status *r = &status->page->ranks[rank];
+    restart_disk(r);
+    move(r);
+}
+
+void status_begin_disk(struct status *status, int rank)
+{
+    atomic_store(&status->page->ranks[rank].disk_ns, clock_now_ns());
+}
+
+void status_end_disk(struct status *status, int rank)
+{
+    atomic_store(&status->page->ranks[rank].disk_ns, 0);
+    status_beat(status, rank);
+}
+
+void status_tend_disks(struct status *status, double most_s)
+{
+    for (int i = 0; i < status->rank_count; i++) {
+        struct rank_status *r = &status->page->ranks[i];
+        int64_t since_ns = atomic_load(&r->disk_ns);
+        if (since_ns > 0 && atomic_load(&r->pid) == (int)getpid() && (double)(clock_now_ns() - since_ns) < 1e9 * most_s)
+            move(r);
+    }
 }
 
 void status_give_up(struct status *status, int rank)
@@ -229,6 +269,10 @@ void status_export(const struct status *status, int rank, struct status_line *li
     *line = (struct status_line){ .rank = rank,
                                   .state = atomic_load(&r->state),
                                   .instr = atomic_load(&r->instr),
+                                  .works = atomic_load(&r->works),
+                                  .call = atomic_load(&r->call),
+                                  .call_instr = atomic_load(&r->call_instr),
+                                  .disk = atomic_load(&r->disk_ns) > 0,
                                   .step = atomic_load(&r->step),
                                   .progress = atomic_load(&r->progress) };
 }
@@ -252,6 +296,10 @@ void status_import(struct status *status, const struct status_line *line)
     if (atomic_load(&r->pid) == 0 && line->state != RANK_ABSENT) {
         atomic_store(&r->step, line->step);
         atomic_store(&r->instr, line->instr);
+        atomic_store(&r->works, line->works);
+        atomic_store(&r->call, line->call >= 0 && line->call < CALLS ? line->call : 0); /* a rank may lie */
+        atomic_store(&r->call_instr, line->call_instr);
+        atomic_store(&r->disk_ns, line->disk > 0);
         if (!is_loss(line->state))
             atomic_store(&r->state, line->state);
     }
@@ -312,11 +360,12 @@ static enum accusation accusation_of(const struct status *status, int rank)
 {
     const bool calls = call_state_of(status, rank) == CALL_MADE &&
                        atomic_load(&status->page->ranks[rank].call) / CALL_STATE_COUNT != LIBRARY_LEAVE;
-    return is_stopped(status, rank)                            ? ACCUSED_STOPPED
-           : is_dead(status, rank)                             ? ACCUSED_GONE
-           : atomic_load(&status->page->ranks[rank].works) > 0 ? ACCUSED_WORKS
-           : calls                                             ? ACCUSED_CALLS
-                                                               : ACCUSED_WAITS;
+    return is_stopped(status, rank)                              ? ACCUSED_STOPPED
+           : is_dead(status, rank)                               ? ACCUSED_GONE
+           : atomic_load(&status->page->ranks[rank].disk_ns) > 0 ? ACCUSED_DISK
+           : atomic_load(&status->page->ranks[rank].works) > 0   ? ACCUSED_WORKS
+           : calls                                               ? ACCUSED_CALLS
+                                                                 : ACCUSED_WAITS;
 }
 
 /* The rank of which most is seen; of equals the one that made progress longest ago. -1: no rank is there. */
@@ -384,11 +433,11 @@ static void describe_rank(const struct status *status, const struct program *pro
         text_printf(out, " (layer %s)", program->graph->layers[instr->layer].name);
 }
 
-static const char *const seen_of[] = { [ACCUSED_WAITS] = ", longest without progress",
-                                       [ACCUSED_CALLS] = ", a call that does not return",
-                                       [ACCUSED_WORKS] = ", which does not end",
-                                       [ACCUSED_STOPPED] = ", its process is stopped",
-                                       [ACCUSED_GONE] = "" };
+static const char *const seen_of[] = {
+    [ACCUSED_WAITS] = ", longest without progress", [ACCUSED_CALLS] = ", a call that does not return",
+    [ACCUSED_WORKS] = ", which does not end",       [ACCUSED_DISK] = ", its disk does not answer",
+    [ACCUSED_STOPPED] = ", its process is stopped", [ACCUSED_GONE] = ""
+};
 
 /* NCCL connects ranks as they come: who has such a call waits for others, or it is the broken one. */
 static void describe_pending(const struct status *status, int rank, struct text *out)

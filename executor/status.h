@@ -30,6 +30,12 @@ enum call_state { CALL_OVER, CALL_MADE, CALL_PENDING, CALL_STATE_COUNT };
 void status_note_call(struct status *status, int rank, int instr, enum library_call call, enum call_state state);
 /* The rank waits on purpose (a long imitated computation): it is not stuck. */
 void status_beat(struct status *status, int rank);
+/* Around what waits for a disk or a network's file system, on one thread of the rank at a time: a single call of the
+ * system may take longer than anything else that makes no progress. status_tend_disks() lives in its place, for ranks
+ * of this process, but for most_s of one wait at most; status_beat() begins another. */
+void status_begin_disk(struct status *status, int rank);
+void status_end_disk(struct status *status, int rank);
+void status_tend_disks(struct status *status, double most_s);
 void status_leave(struct status *status, int rank);
 /* The rank will end by itself, because the run has failed: its process is missed by nobody. */
 void status_give_up(struct status *status, int rank);
@@ -46,7 +52,8 @@ void status_describe_dead(const struct status *status, struct text *out);
 enum { STATUS_HOST_BYTES = 48 };
 enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST, RANK_SILENT, RANK_LYING };
 struct status_line {
-    int32_t rank, state, instr, reserved;
+    int32_t rank, state, instr, works;
+    int32_t call, call_instr, disk, reserved;
     int64_t step;
     uint64_t progress;
     char host[STATUS_HOST_BYTES]; /* terminated */
@@ -64,7 +71,8 @@ const char *status_host(const struct status *status, int rank);
 void status_set_failed(struct status *status, int rank);
 int status_failed_rank(const struct status *status); /* -1: none */
 /* Names the rank that is to blame, before anything is done about it; the first word stands, for all processes. rank -1:
- * one whose process is gone; or stopped; or that is in an instruction, or a library's call, that waits for no others;
+ * one whose process is gone; or stopped; or whose disk does not answer; or that is in an instruction, or a library's
+ * call, that waits for no others;
  * else, and among equals, the one that made progress longest ago; nobody where a rank
  * has failed, which says why itself. */
 void status_accuse(struct status *status, int rank);

@@ -95,6 +95,8 @@ static inline bool world_run(struct world *w, const struct tiny_choice *choice, 
     options.warmup_steps = 2, options.decay_steps = STEPS + 2; /* each step has a rate of its own */
     options.context = w, options.on_step = w->more.on_step ? w->more.on_step : on_step, options.on_weight = on_weight;
     options.checkpoint_dir = save, options.checkpoint_every = every, options.resume_dir = resume;
+    options.on_stuck = w->more.on_stuck;
+    options.timeout_s = w->more.timeout_s > 0 ? w->more.timeout_s : options.timeout_s;
     options.checkpoint_every_s = w->more.checkpoint_every_s, options.asked_to_end = w->more.asked_to_end;
     options.checkpoint_keep = w->more.checkpoint_keep, options.checkpoint_overwrite = w->more.checkpoint_overwrite;
     bool ok = run_program(&summary, program, transports, plan->rank_count, &options, err);

@@ -1,10 +1,13 @@
 /* Checkpoints: resumed runs, resharding, damage; and the safetensors container. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "tests/saved_runs.h"
 #include "executor/safetensors.h"
+#include "host/clock.h"
 #include "host/file.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { SAVED = 3 };
@@ -270,6 +273,59 @@ START_TEST(malformed_containers_are_refused)
 }
 END_TEST
 
+/* ---- a disk that takes its time ---- */
+/* Of one call of the system that waits for a disk; -1: until it is released. Before it the run's own folder is made. */
+static atomic_llong stall_ns, asleep;
+static atomic_int calls_before;
+
+int fsync(int file)
+{
+    long long own_ns = atomic_fetch_sub(&calls_before, 1) > 0 ? 0 : atomic_exchange(&stall_ns, 0),
+              until_ns = clock_now_ns() + own_ns;
+    if (own_ns != 0)
+        atomic_store(&asleep, own_ns);
+    while (own_ns < 0 ? atomic_load(&asleep) < 0 : clock_now_ns() < until_ns)
+        clock_sleep_until_ns(clock_now_ns() + 1000000);
+    return (int)syscall(SYS_fsync, file);
+}
+
+static void release(void *context, const struct error *error)
+{
+    (void)context, (void)error;
+    atomic_store(&asleep, 0);
+}
+
+/* A machine that has no time for a rank makes no progress, either: then once more. */
+static void run_on_slow_disk(long long of_ns, double timeout_s, const char *why)
+{
+    enum { TRIES = 8 };
+    struct error error = { 0 };
+    bool held = false;
+    for (int i = 0; i < TRIES && !held; i++) {
+        char folder[PATH_BYTES];
+        struct world w;
+        folder_make(folder);
+        world_open(&w, tiny_models[0]);
+        w.more.timeout_s = timeout_s, w.more.on_stuck = release;
+        atomic_store(&calls_before, 1);
+        atomic_store(&stall_ns, of_ns);
+        error = (struct error){ 0 };
+        bool ok = world_run(&w, &choices[1], 1, folder, NULL, 0, &error);
+        held = why ? !ok && strstr(error.message, why) : ok;
+        world_close(&w);
+        remove_any(folder);
+    }
+    ck_assert_msg(held, "%s", error.message);
+}
+
+START_TEST(a_disk_may_take_longer_than_a_stuck_rank)
+{
+    run_on_slow_disk(400000000, 0.2, NULL);
+    run_on_slow_disk(-1, 0.04, ", its disk does not answer");
+    printf("trials: a disk that is silent: 2\n");
+}
+END_TEST
+
 static void add_for_models(Suite *suite, const char *name, const TTest *test)
 {
     TCase *one = tcase_create(name);
@@ -285,6 +341,7 @@ static Suite *checkpoint_suite(void)
     add_for_models(suite, "copies_of_the_model_stay_equal", copies_of_the_model_stay_equal);
     add_for_models(suite, "a_resumed_run_is_bitwise_the_same", a_resumed_run_is_bitwise_the_same);
     add_for_models(suite, "another_plan_reads_its_pieces", another_plan_reads_its_pieces);
+    CHECK_ADD(suite, a_disk_may_take_longer_than_a_stuck_rank);
     CHECK_ADD(suite, damaged_checkpoints_are_refused);
     CHECK_ADD(suite, other_models_and_seeds_are_refused);
     CHECK_ADD(suite, containers_round_trip);

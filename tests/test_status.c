@@ -167,6 +167,64 @@ START_TEST(only_who_did_not_give_up_is_dead)
 }
 END_TEST
 
+START_TEST(a_disk_may_take_long_but_not_for_ever)
+{
+    struct page p;
+    page_open(&p);
+    status_begin_work(p.status, 7, WORKING_INSTR);
+    status_begin_disk(p.status, 4);
+    uint64_t before = status_progress(p.status);
+    status_tend_disks(p.status, 1e9);
+    ck_assert_uint_eq(status_progress(p.status), before + 1);
+    status_tend_disks(p.status, 0);
+    ck_assert_uint_eq(status_progress(p.status), before + 1);
+    status_accuse(p.status, -1);
+    expect_first(&p, 4, INSTR, ", its disk does not answer");
+    status_end_disk(p.status, 4);
+    before = status_progress(p.status);
+    status_tend_disks(p.status, 1e9);
+    ck_assert_uint_eq(status_progress(p.status), before);
+    page_close(&p);
+}
+END_TEST
+
+/* What a host says of its rank is what another one would say of it. */
+START_TEST(other_hosts_see_calls_work_and_disks)
+{
+    static const char *const seen[] = { ", a call that does not return", ", which does not end",
+                                        ", its disk does not answer" };
+    for (int what = 0; what < 3; what++) {
+        struct page there, here;
+        struct status_line line;
+        struct error error = { 0 };
+        page_open(&there);
+        page_open(&here);
+        status_close(here.status);
+        ck_assert(status_open(&here.status, NULL, RANKS, &error));
+        if (what == 0)
+            status_note_call(there.status, 3, WORKING_INSTR, LIBRARY_TRANSFER, CALL_MADE);
+        else if (what == 1)
+            status_begin_work(there.status, 3, WORKING_INSTR);
+        else
+            status_begin_disk(there.status, 3);
+        for (int r = 0; r < RANKS; r++) {
+            status_export(there.status, r, &line);
+            status_import(here.status, &line);
+        }
+        status_accuse(here.status, -1);
+        expect_first(&here, 3, what == 2 ? INSTR : WORKING_INSTR, seen[what]);
+        line.rank = 3, line.call = INT32_MAX; /* a lie */
+        status_import(here.status, &line);
+        line.call = -1;
+        status_import(here.status, &line);
+        text_free(&here.text);
+        status_describe(here.status, here.program, &here.text);
+        page_close(&there);
+        page_close(&here);
+    }
+}
+END_TEST
+
 static Suite *status_suite(void)
 {
     Suite *suite = suite_create("status");
@@ -175,6 +233,8 @@ static Suite *status_suite(void)
     CHECK_ADD(suite, one_that_failed_is_first);
     CHECK_ADD(suite, a_stopped_process_is_to_blame_whatever_becomes_of_it);
     CHECK_ADD(suite, only_who_did_not_give_up_is_dead);
+    CHECK_ADD(suite, a_disk_may_take_long_but_not_for_ever);
+    CHECK_ADD(suite, other_hosts_see_calls_work_and_disks);
     return suite;
 }
 

@@ -99,17 +99,24 @@ static void end_copying(struct saver *s)
 
 static bool write_own(struct saver *s, struct error *err)
 {
+    struct status *status = s->rank->options->status;
+    status_begin_disk(status, s->rank->rank);
     int folder = checkpoint_save_open(s->rank->options->checkpoint_dir, s->label.step, s->label.save, err);
     bool ok = folder >= 0 && rank_file_write(&s->file, folder, &s->label, &s->record, err);
     if (folder >= 0)
         close(folder);
+    status_end_disk(status, s->rank->rank);
     rank_file_free(&s->file);
     return ok;
 }
 
 static bool commit(struct saver *s, struct error *err)
 {
-    return checkpoint_folder_commit(s->folder, &s->label, s->rank->program->graph->model_name, s->records, err);
+    struct status *status = s->rank->options->status;
+    status_begin_disk(status, s->rank->rank);
+    bool ok = checkpoint_folder_commit(s->folder, &s->label, s->rank->program->graph->model_name, s->records, err);
+    status_end_disk(status, s->rank->rank);
+    return ok;
 }
 
 static void *run_errand(void *argument)
