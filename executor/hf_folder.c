@@ -42,7 +42,10 @@ static bool map_file(struct hf_file *file, const char *path, struct error *err)
     void *data = file->bytes < SAFETENSORS_LENGTH_BYTES
                      ? MAP_FAILED
                      : mmap(NULL, (size_t)file->bytes, PROT_READ, MAP_PRIVATE, handle, 0);
+    const int error = file->bytes < SAFETENSORS_LENGTH_BYTES ? 0 : errno;
     close(handle);
+    if (data == MAP_FAILED && error == ENOMEM)
+        return fail_memory(err);
     if (data == MAP_FAILED)
         return fail_kind(err, ERROR_INPUT, "%s: cannot read a safetensors file of %lld bytes", path,
                          (long long)file->bytes);

@@ -111,7 +111,9 @@ static struct addrinfo *resolve(const char *host, int port, struct error *err)
     struct addrinfo *found = NULL;
     snprintf(service, sizeof service, "%d", port);
     int code = getaddrinfo(host, service, &hints, &found);
-    if (code != 0)
+    if (code == EAI_MEMORY || (code == EAI_SYSTEM && errno == ENOMEM))
+        fail_memory(err);
+    else if (code != 0)
         fail_kind(err, ERROR_ENVIRONMENT, "the host '%s' cannot be found: %s", host,
                   code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
     return code == 0 ? found : NULL;
