@@ -58,9 +58,10 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     plain.batch = space->batch;
     plain.sequence = graph->sequence;
     plain.dtype = space->dtype;
-    bool good = true; /* a model that it cannot be told needs no search */
+    plain.optimizer = space->optimizer;
+    bool good = true; /* what it cannot be told at all needs no search */
     for (const struct target_rule *rule = target->rules; rule->name && good; rule++)
-        if (strcmp(rule->name, "model") == 0)
+        if (strcmp(rule->name, "model") == 0 || strcmp(rule->name, "optimizer") == 0)
             good = keeps_rule(target, rule, &plain, &context, err);
     graph_free(graph);
     return good;
@@ -280,6 +281,7 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
     struct search_options free_of = *options;
     struct space usual = space_default(options->space.batch, options->space.sequence, options->space.dtype);
     usual.clip_norm = options->space.clip_norm;
+    usual.optimizer = options->space.optimizer;
     space_set_bucket_bytes(&usual, space_bucket_bytes(&options->space));
     free_of.space = usual;
     free_of.top = 1;

@@ -329,6 +329,7 @@ static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, c
 {
     const struct launch *l = &change->launch;
     struct space space = space_default(l->batch, l->sequence, l->dtype);
+    space.optimizer = l->optimizer;
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     struct error why = { 0 };

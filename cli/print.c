@@ -254,6 +254,12 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
         fprintf(cli->out, ", the loss in %d chunks", plan->loss_chunks);
     if (plan->clock == CLOCK_WORK)
         fprintf(cli->out, ", receives by the work of passes");
+    if (!optimizer_is_usual(&plan->optimizer)) {
+        struct text words = { 0 };
+        optimizer_describe(&words, &plan->optimizer);
+        fprintf(cli->out, ", %s", words.data ? words.data : "");
+        text_free(&words);
+    }
     if (plan->clip_norm > 0)
         fprintf(cli->out, ", gradients clipped to norm %g", plan->clip_norm);
     fprintf(cli->out, "\n");

@@ -16,6 +16,21 @@ static void list_names(struct text *out, const char *const *names)
         text_printf(out, "%s%s", i ? ", " : "", names[i]);
 }
 
+/* The first goes without saying. */
+static void list_values(struct text *out, const char *const *names)
+{
+    list_names(out, names);
+    text_printf(out, " (%s)", names[0]);
+}
+
+#define OPTIMIZER_LISTER(a, b, member, key, option, names, ...)                                                        \
+    void space_list_##member(struct text *out)                                                                         \
+    {                                                                                                                  \
+        list_values(out, names);                                                                                       \
+    }
+OPTIMIZER_PARTS_OF(OPTIMIZER_LISTER, , )
+#undef OPTIMIZER_LISTER
+
 static bool unknown_value(const char *where, enum space_choice choice, const char *word, struct error *err)
 {
     struct text list = { 0 };
@@ -236,6 +251,18 @@ static bool dtype_of(const struct inputs *in, const char *word, enum dtype *out,
     return cluster_check_dtype(in->cluster, *out, err);
 }
 
+bool space_optimizer(struct optimizer *out, const struct space_options *o, enum dtype dtype, struct error *err)
+{
+    const char *key;
+    for (int i = 0; i < OPTIMIZER_PARTS; i++) {
+        char what[64];
+        snprintf(what, sizeof what, "--%s", optimizer_parts[i].option);
+        if (o->optimizer[i] && !inputs_word(what, o->optimizer[i], optimizer_parts[i].names, &out->part[i], err))
+            return false;
+    }
+    return optimizer_check(&key, out, dtype, err);
+}
+
 static bool set_clip(struct space *space, const char *text, struct error *err)
 {
     char *end;
@@ -317,6 +344,8 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
         !inputs_correct(in, err) || !dtype_of(in, o->dtype, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
+    if (!space_optimizer(&out->optimizer, o, dtype, err))
+        return false;
     space_usual_bucket(out, in);
     if (target && !aim_restrict(out, in, target, err))
         return false;

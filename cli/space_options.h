@@ -10,8 +10,18 @@ struct space_options {
     struct text_list profiles, fix, space;
     int64_t batch, sequence, jobs; /* jobs 0: one per core */
     double time_limit_s, gap;
-    const char *reserve, *clip;
+    const char *reserve, *clip, *optimizer[OPTIMIZER_PARTS];
 };
+#define OPTIMIZER_OPTION(holder, part, member, key, option, names, doc_)                                               \
+    { .name = option,                                                                                                  \
+      .type = OPTION_TEXT,                                                                                             \
+      .offset = offsetof(holder, part.optimizer[OPTIMIZER_PART_##member]),                                             \
+      .value_name = "NAME",                                                                                            \
+      .doc = doc_ ": ",                                                                                                \
+      .end_doc = space_list_##member },
+#define OPTIMIZER_LISTER(a, b, member, ...) void space_list_##member(struct text *out);
+OPTIMIZER_PARTS_OF(OPTIMIZER_LISTER, , )
+#undef OPTIMIZER_LISTER
 /* What every verb needs that prices a model on a cluster: the facts, and the batch. */
 #define FACT_OPTIONS(holder, part)                                                                                     \
     TEXT_OPTION("cluster", offsetof(holder, part.cluster), "CLUSTER",                                                  \
@@ -28,9 +38,10 @@ struct space_options {
         INT_OPTION("seq", offsetof(holder, part.sequence), "TOKENS", 1, 1e9, "tokens per sequence (the model's own)"), \
         TEXT_OPTION("dtype", offsetof(holder, part.dtype), "NAME",                                                     \
                     "fp32, fp64, bf16, fp16, fp8 or nvfp4 (bf16 where the device has it, else fp32)"),                 \
-        TEXT_OPTION("clip", offsetof(holder, part.clip), "NORM",                                                       \
-                    "gradients are scaled down to this global norm; 0: not (1; 0 where --schedule names one that "     \
-                    "updates after each micro-batch)"),                                                                \
+        OPTIMIZER_PARTS_OF(OPTIMIZER_OPTION, holder, part)                                                             \
+            TEXT_OPTION("clip", offsetof(holder, part.clip), "NORM",                                                   \
+                        "gradients are scaled down to this global norm; 0: not (1; 0 where --schedule names one that " \
+                        "updates after each micro-batch)"),                                                            \
         TEXT_OPTION("reserve", offsetof(holder, part.reserve), "BYTES|PERCENT",                                        \
                     "memory of each device that plans must leave free, such as 2GiB or 5%")
 #define JOB_OPTIONS(holder, part)                                                                                      \
@@ -67,6 +78,8 @@ struct space_options {
 /* Reads cluster, profiles and the model, and fills the space. */
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *options,
                   struct error *err);
+/* What the options say of the optimizer, over what *out says already; fails where there is no such one. */
+bool space_optimizer(struct optimizer *out, const struct space_options *options, enum dtype dtype, struct error *err);
 /* The framework's bucket, where it has one of its own; what the user says goes over it. */
 void space_usual_bucket(struct space *space, const struct inputs *in);
 /* Choices as the framework understands them, if one runs the plan. */

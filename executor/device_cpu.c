@@ -1,4 +1,5 @@
 #include "executor/device.h"
+#include "base/text.h"
 #include "executor/kernels/elements.h"
 #include "executor/kernels/runs.h"
 #include "executor/rank.h"
@@ -6,8 +7,25 @@
 #include "planner/program/access.h"
 #include <string.h>
 
+static bool may_update(const struct program *program, struct error *err)
+{
+    const struct plan *plan = program->plan;
+    struct optimizer own = plan->optimizer;
+    struct text words = { 0 };
+    own.gradients = GRADIENTS_USUAL; /* of which each device says what it has */
+    if (optimizer_is_usual(&own))
+        return true;
+    optimizer_describe(&words, &plan->optimizer);
+    fail_kind(err, ERROR_INPUT, "optimizer %s: devices update by adamw alone, in 32 bit: use --backend timed",
+              words.data ? words.data : "");
+    text_free(&words);
+    return false;
+}
+
 bool device_may_run(const struct program *program, struct error *err)
 {
+    if (!may_update(program, err))
+        return false;
     if (program->graph->planned_layer)
         return fail_kind(err, ERROR_INPUT, "layer %s is planned and nothing runs it: use --backend timed",
                          program->graph->planned_layer);

@@ -67,6 +67,11 @@ static void describe_unsaid(struct text *text, const char *what)
     for (char *at = strchr(key, '_'); at; at = strchr(at, '_'))
         *at = '-';
     enum space_choice choice = choice_named(key);
+    for (int i = 0; i < OPTIMIZER_PARTS; i++)
+        if (!strcmp(what, optimizer_parts[i].key)) {
+            text_add(text, optimizer_parts[i].names[0]);
+            return;
+        }
     if (choice == CHOICE_COUNT) {
         text_add(text, !strcmp(what, "clock") ? "even" : "none");
         return;

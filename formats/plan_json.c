@@ -93,6 +93,9 @@ static void write_decisions(struct json_writer *w, const struct plan *plan, cons
     json_put_int(w, "sequence", plan->sequence);
     json_put_int(w, "vocab_multiple", plan->vocab_multiple);
     json_put_string(w, "dtype", dtype_names[plan->dtype]);
+    for (int i = 0; i < OPTIMIZER_PARTS; i++)
+        if (plan->optimizer.part[i] != 0)
+            json_put_string(w, optimizer_parts[i].key, optimizer_parts[i].names[plan->optimizer.part[i]]);
     json_put_string(w, "schedule", schedules[plan->schedule]->name);
     if (plan->chunk_count > 1)
         json_put_int(w, "interleave", plan->chunk_count);

@@ -21,7 +21,7 @@ struct decision_fields {
         prefetch, loss_chunks;
     double clip_norm;
     bool whole_blocks;
-    int dtype, clock;
+    int dtype, clock, optimizer[OPTIMIZER_PARTS];
     const char *schedule, *order;
     const struct json *stages, *layers;
 };
@@ -36,7 +36,15 @@ static const struct json_field decision_fields[] = {
     DECISION(vocab_multiple, FIELD_INT, .min = 1, .doc = "The vocabulary is padded to a multiple of it."),
     DECISION(dtype, FIELD_ENUM, .required = true, .names = dtype_names,
              .doc = "Type of weights and activations in kernels."),
-    DECISION(schedule, FIELD_STRING, .required = true, .doc = "Name of the schedule: cleave schedules."),
+#define OPTIMIZER_PART(a, b, member, key_, option, names_, doc_)                                                       \
+    { .key = key_,                                                                                                     \
+      .type = FIELD_ENUM,                                                                                              \
+      .offset = offsetof(struct decision_fields, optimizer[OPTIMIZER_PART_##member]),                                  \
+      .names = names_,                                                                                                 \
+      .doc = doc_ "; absent: the first" },
+    OPTIMIZER_PARTS_OF(OPTIMIZER_PART, , )
+#undef OPTIMIZER_PART
+        DECISION(schedule, FIELD_STRING, .required = true, .doc = "Name of the schedule: cleave schedules."),
     DECISION(interleave, FIELD_INT, .min = 1, .max = PLAN_MAX_CHUNKS,
              .doc = "Chunks of the model on each stage, for a schedule that interleaves them; copies of it, 2, with "
                     "chimera and dualpipe."),
@@ -420,6 +428,7 @@ static bool read_decisions(const struct json *decisions, struct reading *r, stru
     r->plan->sequence = in.sequence;
     r->plan->vocab_multiple = in.vocab_multiple;
     r->plan->dtype = (enum dtype)in.dtype;
+    memcpy(r->plan->optimizer.part, in.optimizer, sizeof in.optimizer);
     r->plan->micro_batch_count = (int)in.micro_batches;
     r->plan->extra_in_flight = (int)in.extra_in_flight;
     r->plan->bucket_bytes = in.bucket_bytes;

@@ -343,12 +343,8 @@ extern const char *const dtype_names[DTYPE_COUNT + 1]; /* NULL-terminated */
 int64_t element_bytes(enum dtype dtype, enum element element);
 /* Of a value, or of its gradient, which is as wide as what is stored. */
 int64_t value_bytes_per_element(const struct graph *graph, int value, enum dtype dtype, bool gradient);
-/* Bytes per element of: a stored weight as kernels use it; the gradient accumulator; optimizer state (moments, and the
- * fp32 master copy where dtype is narrower). fp32: 4, 4, 8. bf16: 2, 4, 12 (Rajbhandari et al. 2020, section 3.1, with
- * fp32 accumulators). */
+/* Bytes per element of a stored weight as kernels use it, and of an accumulator of gradients where nothing else is said
+ * (models/optimizer.h). fp32: 4, 4. bf16: 2, 4. */
 int64_t weight_bytes_per_element(enum dtype dtype);
 int64_t gradient_bytes_per_element(enum dtype dtype);
-/* The accumulator's, as what runs the model keeps it. */
-int64_t graph_gradient_bytes(const struct graph *graph, enum dtype dtype);
-int64_t optimizer_bytes_per_element(enum dtype dtype);
 #endif

@@ -58,19 +58,6 @@ int64_t gradient_bytes_per_element(enum dtype dtype)
     return element_bytes(dtype, ELEMENT_STATISTIC);
 }
 
-int64_t graph_gradient_bytes(const struct graph *graph, enum dtype dtype)
-{
-    int narrow = graph->keeping.narrow_gradients;
-    bool own = narrow == NARROW_ALL || (narrow == NARROW_FP16 && dtype == DTYPE_FP16);
-    return own ? weight_bytes_per_element(dtype) : gradient_bytes_per_element(dtype);
-}
-
-int64_t optimizer_bytes_per_element(enum dtype dtype)
-{
-    int64_t master = element_bytes(dtype, ELEMENT_STATISTIC); /* two moments as wide as the master copy */
-    return weight_bytes_per_element(dtype) < master ? 3 * master : 2 * master;
-}
-
 /* Saturates: graph_build() refuses graphs where that happens at full extents. */
 static int64_t product(int64_t a, int64_t b)
 {

@@ -261,11 +261,24 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
     out->batch = plan->batch;
     out->sequence = plan->sequence;
     out->dtype = plan->dtype;
+    out->optimizer = plan->optimizer;
     out->prefetch = plan->prefetch;
     out->loss_chunks = plan->loss_chunks;
     out->bucket_bytes = plan->bucket_bytes;
     out->clip_norm = plan->clip_norm;
     return true;
+}
+
+bool launch_optimizer_is_usual(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return optimizer_is_usual(&launch->optimizer);
+}
+
+void launch_optimizer_detail(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    optimizer_describe(out, &launch->optimizer);
 }
 
 bool launch_equal(const struct launch *a, const struct launch *b)
@@ -279,8 +292,9 @@ bool launch_equal(const struct launch *a, const struct launch *b)
            a->sequence_parallel == b->sequence_parallel &&
            (a->context == 1 || a->context_dimension == b->context_dimension) && a->schedule == b->schedule &&
            a->chunks == b->chunks && a->micro_batch == b->micro_batch && a->batch == b->batch &&
-           a->sequence == b->sequence && a->dtype == b->dtype && a->zero == b->zero && a->reshard == b->reshard &&
-           a->recompute == b->recompute && a->recompute_first == b->recompute_first && a->excepted == b->excepted &&
-           a->offload == b->offload && a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks &&
-           a->bucket_bytes == b->bucket_bytes && a->clip_norm == b->clip_norm;
+           a->sequence == b->sequence && a->dtype == b->dtype && optimizer_equal(&a->optimizer, &b->optimizer) &&
+           a->zero == b->zero && a->reshard == b->reshard && a->recompute == b->recompute &&
+           a->recompute_first == b->recompute_first && a->excepted == b->excepted && a->offload == b->offload &&
+           a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks && a->bucket_bytes == b->bucket_bytes &&
+           a->clip_norm == b->clip_norm;
 }

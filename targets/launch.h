@@ -21,6 +21,7 @@ struct launch {
     int64_t micro_batch;     /* sequences of one data rank */
     int64_t batch, sequence; /* sequences of a step over all ranks; tokens of a sequence */
     enum dtype dtype;
+    struct optimizer optimizer;
     int64_t zero;            /* 0 to 3 */
     int64_t reshard;         /* enum reshard, of ZeRO 3 */
     int64_t recompute;       /* enum recompute, of all blocks: none, block (all of it), or selective */
@@ -46,6 +47,11 @@ extern const struct launch launch_plain;
  */
 bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *plan, const struct graph *graph,
                     struct error *err);
+/* Rules of targets: that AdamW keeps all in 32 bit, with gradients as the framework has them; what it is instead. */
+struct launch_context;
+struct text;
+bool launch_optimizer_is_usual(const struct launch *launch, const struct launch_context *context);
+void launch_optimizer_detail(struct text *out, const struct launch *launch, const struct launch_context *context);
 bool launch_equal(const struct launch *a, const struct launch *b);
 /* Blocks of the piece that has most, of so many in all. */
 int64_t launch_most_blocks(const struct launch *launch, int64_t blocks);

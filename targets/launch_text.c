@@ -56,7 +56,12 @@ static void add_degrees(struct text *out, const struct launch *launch)
         text_add(out, "\n");
     if (launch->offload != OFFLOAD_NONE)
         text_printf(out, "- in host memory: %s\n", offload_names[launch->offload]);
-    text_printf(out, "- %s\n", dtype_names[launch->dtype]);
+    text_printf(out, "- %s", dtype_names[launch->dtype]);
+    if (!optimizer_is_usual(&launch->optimizer)) {
+        text_add(out, ", optimizer ");
+        optimizer_describe(out, &launch->optimizer);
+    }
+    text_add(out, "\n");
 }
 
 void launch_text_readme(struct text *out, const struct target *target, const struct launch *launch,

@@ -27,6 +27,12 @@ struct megatron_args {
 };
 extern const struct megatron_args megatron_defaults;
 
+/* Whether it takes --use-precision-aware-optimizer. */
+static inline bool megatron_is_precision_aware(const struct optimizer *optimizer)
+{
+    return optimizer->moments != MOMENTS_FULL || optimizer->master != MASTER_KEPT;
+}
+
 enum megatron_section {
 #define SECTION(id, name) SECTION_##id,
 #define OPTION(section, kind, member, flag, path, value)
@@ -93,9 +99,10 @@ bool megatron_read_layout(struct megatron_layout *out, struct arena *arena, cons
 /* The launch keeps all rules of the target. The settings say already whether gradients are narrow. */
 void megatron_of_launch(struct megatron_args *args, struct arena *arena, const struct launch *launch,
                         const struct launch_context *context);
-/* What settings say, after the checks that Megatron-LM itself would make; devices 0: unknown. */
-bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, const char *name,
-                     struct error *err);
+/* What settings say, after the checks that Megatron-LM itself would make; devices 0: unknown. narrow: gradients of bf16
+ * weights are in bf16 where nothing is said. */
+bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, bool narrow,
+                     const char *name, struct error *err);
 extern const struct target_rule megatron_rules[], megatron_bridge_rules[];
 void megatron_allow(struct space *space, const struct graph *graph);
 /* Whether modules of --recompute-modules compute exactly these operators again; they come to `out` (NULL: not). */

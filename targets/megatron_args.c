@@ -286,7 +286,6 @@ static const char *const idle_prefixes[] = {
     "--attention-backend",
     "--use-flash-attn",
     "--cross-entropy-",
-    "--accumulate-allreduce-grads-in-fp32",
     "--calculate-per-token-loss",
     "--no-masked-softmax-fusion",
     "--no-bias-swiglu-fusion",

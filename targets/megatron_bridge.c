@@ -134,9 +134,10 @@ static void put_recipe(struct text *out, const struct megatron_args *args, const
     else
         text_printf(out,
                     "    cfg.mixed_precision = get_mixed_precision_config(\"%s\")\n"
-                    "    cfg.mixed_precision.grad_reduce_in_fp32 = False\n",
-                    precision_of(args));
-    text_printf(out, "    cfg.ddp.grad_reduce_in_fp32 = %s\n", launch->dtype == DTYPE_FP32 ? "True" : "False");
+                    "    cfg.mixed_precision.grad_reduce_in_fp32 = %s\n",
+                    precision_of(args), args->wide_gradients ? "True" : "False");
+    text_printf(out, "    cfg.ddp.grad_reduce_in_fp32 = %s\n",
+                launch->dtype == DTYPE_FP32 || args->wide_gradients ? "True" : "False");
     text_printf(out,
                 "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False, overlap_grad_reduce=%s, "
                 "overlap_param_gather=%s",
@@ -529,7 +530,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
         strcmp(args.position, "learned_absolute") == 0 ? args.sequence : max_i64(args.positions, args.sequence);
     if (args.layout) /* which says it too */
         args.chunks = 0;
-    return megatron_launch(out, arena, &args, name, err);
+    return megatron_launch(out, arena, &args, true, name, err);
 }
 
 extern const struct target target_megatron_bridge;

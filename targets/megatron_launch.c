@@ -92,7 +92,23 @@ static bool read_modules(uint64_t *out, const char *words, struct error *err)
 
 static int64_t gradient_bytes(const struct launch *launch, const struct megatron_args *args)
 {
+    if (launch->optimizer.gradients != GRADIENTS_USUAL)
+        return launch->optimizer.gradients == GRADIENTS_FP32 ? 4 : 2;
     return launch->dtype == DTYPE_FP16 || (launch->dtype != DTYPE_FP32 && args->narrow_gradients) ? 2 : 4;
+}
+
+static void set_optimizer(struct megatron_args *args, const struct launch *launch)
+{
+    const struct optimizer *o = &launch->optimizer;
+    bool aware = megatron_is_precision_aware(o), narrow = o->gradients == GRADIENTS_BF16;
+    args->optimizer = o->rule == OPTIMIZER_ADAMW ? "adam" : "sgd";
+    args->momentum = o->rule == OPTIMIZER_SGD ? 0 : megatron_defaults.momentum;
+    args->precision_aware = args->precision_aware || aware;
+    args->first_moment = args->second_moment = optimizer_moment_names[o->moments];
+    args->main_weights = o->master == MASTER_FP16 ? "fp16" : "fp32";
+    args->main_gradients = aware && narrow ? "bf16" : "fp32";
+    args->narrow_gradients = args->narrow_gradients || narrow;
+    args->wide_gradients = o->gradients == GRADIENTS_FP32;
 }
 
 enum { ONE_BUCKET_BITS = 40 }; /* of everything: reduced when the backward pass has ended */
@@ -164,7 +180,8 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
     args->expert_tensor = args->experts > 0 && launch->tensor > 1 ? launch->tensor : 0;
     if (launch->pipeline > 1)
         set_layout(args, arena, launch);
-    args->sharded_optimizer = launch->zero == 1 || launch->offload == OFFLOAD_OPTIMIZER; /* which needs it */
+    args->sharded_optimizer = launch->zero == 1 || launch->offload == OFFLOAD_OPTIMIZER || /* which need it */
+                              megatron_is_precision_aware(&launch->optimizer);
     args->instances =
         launch->shard_group > 0 && launch->shard_group < launch->data ? launch->data / launch->shard_group : 1;
     args->overlap_reduce = launch->bucket_bytes < INT64_C(1) << ONE_BUCKET_BITS;
@@ -179,6 +196,7 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
     args->micro_batch = launch->micro_batch;
     args->global_batch = launch->batch;
     args->clip = launch->clip_norm;
+    set_optimizer(args, launch);
     set_dtype(args, launch, context);
 }
 
@@ -403,6 +421,47 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     return true;
 }
 
+static bool word_among(int *out, const char *option, const char *word, const char *const *names, const char *at,
+                       struct error *err)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(word, names[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    return fail(err, "%s: %s: found \"%.64s\", which is not planned", at, option, word);
+}
+
+/* narrow: whether whoever runs it adds up gradients of bf16 weights in bf16 where nothing is said. */
+static bool read_optimizer(struct launch *l, const struct megatron_args *a, bool narrow, const char *name,
+                           struct error *err)
+{
+    struct optimizer *o = &l->optimizer;
+    bool halves = l->dtype == DTYPE_BF16 || l->dtype == DTYPE_NVFP4, adds_narrow = a->narrow_gradients;
+    if (strcmp(a->optimizer, "adam") != 0 && strcmp(a->optimizer, "sgd") != 0)
+        return fail(err, "%s: --optimizer: expected adam or sgd, found \"%.64s\"", name, a->optimizer);
+    if (strcmp(a->optimizer, "sgd") == 0)
+        o->rule = a->momentum > 0 ? OPTIMIZER_MOMENTUM : OPTIMIZER_SGD;
+    if (a->precision_aware && !a->optimizer_offload) {
+        int second = 0;
+        if (!word_among(&o->moments, "--exp-avg-dtype", a->first_moment, optimizer_moment_names, name, err) ||
+            !word_among(&second, "--exp-avg-sq-dtype", a->second_moment, optimizer_moment_names, name, err))
+            return false;
+        if (second != o->moments)
+            return fail(err, "%s: --exp-avg-dtype %s and --exp-avg-sq-dtype %s: moments are planned in one precision",
+                        name, a->first_moment, a->second_moment);
+        o->master = strcmp(a->main_weights, "fp16") == 0 ? MASTER_FP16 : halves ? MASTER_REMAINDER : MASTER_KEPT;
+        adds_narrow = adds_narrow || strcmp(a->main_gradients, "bf16") == 0;
+    }
+    if (l->dtype == DTYPE_FP16)
+        o->gradients = a->wide_gradients || (narrow && !adds_narrow) ? GRADIENTS_FP32 : GRADIENTS_USUAL;
+    else if (l->dtype != DTYPE_FP32)
+        o->gradients = a->wide_gradients || (narrow && !adds_narrow) ? GRADIENTS_FP32
+                       : adds_narrow && !narrow                      ? GRADIENTS_BF16
+                                                                     : GRADIENTS_USUAL;
+    return true;
+}
+
 static bool set_data(struct launch_read *out, const struct megatron_args *a, const char *name, struct error *err)
 {
     struct launch *l = &out->launch;
@@ -481,8 +540,8 @@ static bool set_degrees(struct launch *l, const struct megatron_args *a, const c
     return true;
 }
 
-bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, const char *name,
-                     struct error *err)
+bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, bool narrow,
+                     const char *name, struct error *err)
 {
     struct launch *l = &out->launch;
     *l = launch_plain;
@@ -506,7 +565,7 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
                : args->fp16 ? DTYPE_FP16
                             : DTYPE_FP32;
     out->says_dtype = true;
-    if (!set_memory(out, arena, args, name, err))
+    if (!read_optimizer(l, args, narrow, name, err) || !set_memory(out, arena, args, name, err))
         return false;
     if (args->expert_tensor > 0 && args->expert_tensor != args->tensor && args->experts > 0 &&
         !say_unknown(out, arena, "--expert-tensor-parallel-size (experts are shared out by the tensor degree here)",

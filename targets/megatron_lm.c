@@ -207,7 +207,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
                     name);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
            (out->devices > 0 || (find_devices(out, arena, &script), true)) &&
-           megatron_launch(out, arena, &args, name, err);
+           megatron_launch(out, arena, &args, false, name, err);
 }
 
 extern const struct target target_megatron_lm;

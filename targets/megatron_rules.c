@@ -217,6 +217,36 @@ static bool offload_rule(const struct launch *l, const struct launch_context *c)
     return l->offload == OFFLOAD_NONE || (l->offload == OFFLOAD_OPTIMIZER && (l->zero == 1 || alone));
 }
 
+/* All in 32 bit; or the precision-aware one, which with weights in bf16 keeps the remainders of the copy alone, and
+ * under fp8 that it does not scale by history all of it. */
+static bool optimizer_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    const struct optimizer *o = &l->optimizer;
+    bool halves = l->dtype == DTYPE_BF16 || l->dtype == DTYPE_NVFP4;
+    if (megatron_is_precision_aware(o))
+        return o->rule == OPTIMIZER_ADAMW && o->moments != MOMENTS_EIGHT && l->offload == OFFLOAD_NONE &&
+               l->dtype != DTYPE_FP32 &&
+               (o->master == MASTER_FP16 || o->master == (halves ? MASTER_REMAINDER : MASTER_KEPT));
+    return o->gradients != GRADIENTS_FP16;
+}
+
+static bool bridge_optimizer_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    struct optimizer said = l->optimizer;
+    said.gradients = said.gradients == GRADIENTS_FP32 ? GRADIENTS_USUAL : said.gradients;
+    return optimizer_is_usual(&said);
+}
+
+static bool optimizer_zero_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    if (megatron_is_precision_aware(&l->optimizer))
+        return l->zero == 1 || l->data * l->context == 1;
+    return l->optimizer.rule == OPTIMIZER_ADAMW || (l->zero == 0 && l->offload == OFFLOAD_NONE);
+}
+
 static bool loss_rule(const struct launch *l, const struct launch_context *c)
 {
     (void)c;
@@ -292,6 +322,13 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       modules_rule, NULL }, \
     { "offload", "nothing is kept in host memory but the optimizer's state, with ZeRO 1", ARGUMENTS, offload_rule, \
       NULL }, \
+    { "optimizer", \
+      "the optimizer is AdamW or SGD; with moments in bf16 or fp8, master_weights is remainder (fp32 under fp8) or fp16, " \
+      "and nothing is offloaded", \
+      "megatron/core/optimizer/optimizer_config.py, use_precision_aware_optimizer, store_param_remainders", \
+      optimizer_rule, launch_optimizer_detail }, \
+    { "optimizer-zero", "narrow moments go with the distributed optimizer, and SGD without it", \
+      "megatron/core/optimizer/distrib_optimizer.py", optimizer_zero_rule, launch_optimizer_detail }, \
     { "loss-in-one", "head and loss run in one chunk", "megatron/core/models/gpt/gpt_model.py", loss_rule, NULL }, \
     { "dtype", "the dtype is not fp64", ARGUMENTS, dtype_rule, NULL }, \
     { "bucket", "buckets hold whole gradients, at most 1 TiB, which is one bucket of all", \
@@ -304,6 +341,9 @@ const struct target_rule megatron_rules[] = { RULES{ 0 } };
 const struct target_rule megatron_bridge_rules[] = {
     RULES{ "learned-positions", "learned positions are as many as the sequence has tokens",
            "Megatron-Bridge, models/gpt_provider.py, provide", bridge_positions_rule, NULL },
+    { "bridge-optimizer",
+      "the optimizer is AdamW, with moments and copies of weights in 32 bit, and gradients in 16 or 32",
+      "Megatron-Bridge, recipes/utils/optimizer_utils.py", bridge_optimizer_rule, launch_optimizer_detail },
     { 0 }
 };
 
@@ -371,7 +411,12 @@ void megatron_allow(struct space *space, const struct graph *graph)
     ONLY_VALUES(&space->extra, 0);
     ONLY_VALUES(&space->loss_chunks, 1);
     ONLY_VALUES(&space->prefetch, 1);
-    ONLY_VALUES(&space->zero, 0, 1);
+    if (megatron_is_precision_aware(&space->optimizer))
+        ONLY_VALUES(&space->zero, 1);
+    else if (space->optimizer.rule != OPTIMIZER_ADAMW)
+        ONLY_VALUES(&space->zero, 0);
+    else
+        ONLY_VALUES(&space->zero, 0, 1);
     if (space_is_default(space, CHOICE_RECOMPUTE))
         space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
     else
@@ -385,5 +430,5 @@ void megatron_allow(struct space *space, const struct graph *graph)
         ONLY_VALUES(&space->offload, OFFLOAD_NONE, OFFLOAD_OPTIMIZER);
     allow_modules(space, graph);
     if (default_bucket) /* of 40 million gradients (distributed_data_parallel.py) */
-        space_set_bucket_bytes(space, 40000000 * graph_gradient_bytes(graph, space->dtype));
+        space_set_bucket_bytes(space, 40000000 * optimizer_gradient_bytes(&space->optimizer, graph, space->dtype));
 }

@@ -90,6 +90,8 @@ static const struct target_rule rules[] = {
     { "recompute", "blocks are all kept or all computed again",
       "nnscaler/autodist/model_graph.py, init_recompute_nodes", trainer_recompute_is_known, NULL },
     { "offload", "nothing is kept in host memory", "nnscaler/parallel.py, ComputeConfig", keeps_on_device, NULL },
+    { "optimizer", "the optimizer is AdamW, with moments and copies of weights in 32 bit",
+      "nnscaler/runtime/f16_optimizer.py, MixedPrecisionAdamW", launch_optimizer_is_usual, launch_optimizer_detail },
     { "dtype", "it computes in bf16 or fp32", "nnscaler/cli/trainer_args.py; runtime/f16_optimizer.py: no loss scale",
       dtype_is_known, NULL },
     { "buckets", "gradients are reduced in buckets of whole MiB", "nnscaler/parallel.py, reducer_bucket_cap_mb",

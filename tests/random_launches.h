@@ -115,6 +115,14 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
     int64_t most = launch_most_blocks(&l, blocks);
     if (l.recompute == RECOMPUTE_BLOCK && most > 1 && draw(state, 2))
         l.recompute_first = 1 + (int64_t)draw(state, (uint64_t)most - (l.further == 0));
+    struct optimizer optimizer = { .rule = (int)draw(state, OPTIMIZER_COUNT),
+                                   .moments = (int)draw(state, MOMENTS_COUNT),
+                                   .master = (int)draw(state, MASTER_COUNT),
+                                   .gradients = (int)draw(state, GRADIENTS_COUNT) };
+    const char *key;
+    struct error why = { 0 };
+    if (draw(state, 2) && optimizer_check(&key, &optimizer, l.dtype, &why))
+        l.optimizer = optimizer;
     return l;
 }
 

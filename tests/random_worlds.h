@@ -273,6 +273,10 @@ static inline void draw_space(struct random_world *w)
     w->space.clip_norm = (double)world_draw(w, 2);
     draw_unusual(w);
     draw_schedules(w);
+    if (world_draw(w, 3) == 0)
+        w->space.optimizer = (struct optimizer){ .rule = OPTIMIZER_MOMENTUM, .moments = MOMENTS_EIGHT };
+    if (world_draw(w, 6) == 0)
+        w->space.optimizer = (struct optimizer){ .rule = OPTIMIZER_SGD, .master = MASTER_NONE };
 }
 
 /* Whether the space has a schedule with which replicas can take turns. */

@@ -8,6 +8,8 @@
 #include "tests/lowered_program.h"
 #include "tests/model_files.h"
 
+static const struct plan narrow = { .dtype = DTYPE_BF16 };
+
 static struct graph *graph_open(const char *name, int64_t batch)
 {
     struct model *model = model_of_zoo(name);
@@ -125,7 +127,7 @@ static int64_t block_ns(const struct facts *facts, const struct graph *graph, in
                 continue;
             struct instr instr = instr_of(graph, i, (enum phase)phase);
             sum += cost_compute(facts, 0, s, (enum phase)phase, DTYPE_BF16, extents,
-                                cost_moved_bytes(graph, DTYPE_BF16, &instr, extents))
+                                cost_moved_bytes(graph, &narrow, &instr, extents))
                        .ns;
             *flops += (double)segment_flops(s, (enum phase)phase, extents);
         }
@@ -166,13 +168,13 @@ START_TEST(no_phase_beats_the_roofline)
         shard_extents(s, 1, extents);
         for (int phase = 0; phase < (s->weight_count ? PHASE_STEP : PHASE_BACKWARD_WEIGHT); phase++) {
             struct instr instr = instr_of(graph, i, (enum phase)phase);
-            int64_t moved = cost_moved_bytes(graph, DTYPE_BF16, &instr, extents);
+            int64_t moved = cost_moved_bytes(graph, &narrow, &instr, extents);
             double ns = (double)cost_compute(&facts, 0, s, (enum phase)phase, DTYPE_BF16, extents, moved).ns;
             ck_assert(moved > 0);
             ck_assert(ns >= (double)segment_flops(s, (enum phase)phase, extents) / 989e12 * 1e9);
             ck_assert(ns >= (double)moved / 3350e9 * 1e9 + (double)c->types[0].device.launch_ns - 1);
             instr.define = 0; /* accumulating moves more */
-            ck_assert_int_gt(cost_moved_bytes(graph, DTYPE_BF16, &instr, extents), moved);
+            ck_assert_int_gt(cost_moved_bytes(graph, &narrow, &instr, extents), moved);
         }
     }
     graph_free(graph);

@@ -252,8 +252,9 @@ START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
     ck_assert_int_gt(gradient_bytes(&all), 0);
     ck_assert_int_eq(2 * gradient_bytes(&all), gradient_bytes(&plain));
     ck_assert_int_eq(gradient_bytes(&some), gradient_bytes(&plain));
-    ck_assert_int_eq(graph_gradient_bytes(some.graph, DTYPE_FP16), 2);
-    ck_assert_int_eq(graph_gradient_bytes(all.graph, DTYPE_FP32), 4);
+    const struct optimizer usual = { 0 };
+    ck_assert_int_eq(optimizer_gradient_bytes(&usual, some.graph, DTYPE_FP16), 2);
+    ck_assert_int_eq(optimizer_gradient_bytes(&usual, all.graph, DTYPE_FP32), 4);
     ck_assert_int_lt(plain.program->stages[0].scratch_bytes, 4 * logits);
     ck_assert_int_eq(all.program->stages[0].scratch_bytes, 4 * logits);
     ck_assert_int_eq(some.program->stages[0].scratch_bytes, 2 * 4 * logits);
@@ -309,6 +310,59 @@ START_TEST(copies_of_gradients_are_kept)
 }
 END_TEST
 
+static int64_t state_bytes(const struct job *job)
+{
+    int64_t bytes = 0;
+    for (int b = 0; b < job->program->buffer_count; b++)
+        bytes += job->program->buffers[b].kind == BUFFER_STATE ? job->program->buffers[b].bytes : 0;
+    return bytes;
+}
+
+/* Of each element of a shard 4 bytes of a copy and so many of moments, with a scale for each block; an update reads and
+ * writes them. Offloaded states come and go by so many bytes, and where there are none nothing does. */
+START_TEST(optimizers_keep_and_move_what_they_say)
+{
+    static const struct {
+        struct optimizer optimizer;
+        int64_t bytes;
+    } cases[] = { { { .rule = OPTIMIZER_ADAMW }, 12 },
+                  { { .moments = MOMENTS_BF16 }, 8 },
+                  { { .moments = MOMENTS_EIGHT }, 6 },
+                  { { .rule = OPTIMIZER_MOMENTUM }, 8 },
+                  { { .rule = OPTIMIZER_SGD, .master = MASTER_NONE }, 0 } };
+    for (int i = 0; i < 10; i++) {
+        union fixed u = fixed_none();
+        struct error err = { 0 };
+        u.stages = 1, u.zero = 1;
+        u.offload = i < 5 ? OFFLOAD_NONE : OFFLOAD_OPTIMIZER;
+        const struct optimizer *optimizer = &cases[i % 5].optimizer;
+        struct job job = job_of(NULL, NULL, u, DTYPE_BF16);
+        program_free(job.program);
+        job.plan->optimizer = *optimizer;
+        ck_assert_msg(plan_check(job.plan, job.graph, &err) && lower_program(&job.program, job.graph, job.plan, &err) &&
+                          layout_program(job.program, &err),
+                      "%s", err.message);
+        int64_t elements = gradient_bytes(&job) / 4, moved = 0, scales = 0, fetched = 0;
+        for (int n = 0; n < job.program->stages[0].instr_count; n++) {
+            const struct instr *instr = &job.program->stages[0].instrs[n];
+            int64_t of_pair, bytes = 0;
+            if (instr->op == OP_UPDATE)
+                cost_local_work(job.program, instr, &job.program->pairs[instr->pair_first], &of_pair, &bytes);
+            if (instr->op == OP_UPDATE && optimizer->moments == MOMENTS_EIGHT)
+                scales += 2 * 4 * ((of_pair + 255) / 256);
+            moved += bytes;
+            if (instr->op == OP_FETCH)
+                fetched += job.program->buffers[job.program->pairs[instr->pair_first].source].bytes;
+        }
+        ck_assert_int_gt(elements, 0);
+        ck_assert_int_eq(state_bytes(&job), elements * cases[i % 5].bytes + scales);
+        ck_assert_int_eq(moved, elements * (4 + 2 * 2 + 2 * cases[i % 5].bytes) + 2 * scales);
+        ck_assert_int_eq(fetched, i < 5 ? 0 : state_bytes(&job));
+        job_close(&job);
+    }
+}
+END_TEST
+
 static Suite *framework_memory_suite(void)
 {
     Suite *suite = suite_create("framework_memory");
@@ -321,6 +375,7 @@ static Suite *framework_memory_suite(void)
     CHECK_ADD(suite, gates_inside_keep_no_outputs_of_experts);
     CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
     CHECK_ADD(suite, copies_of_gradients_are_kept);
+    CHECK_ADD(suite, optimizers_keep_and_move_what_they_say);
     return suite;
 }
 

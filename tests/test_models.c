@@ -2,6 +2,7 @@
 #include "models/builder.h"
 #include "models/kinds/layers.h"
 #include "models/layer_kind.h"
+#include "models/optimizer.h"
 #include "tests/model_files.h"
 #include "tests/zoo_models.h"
 
@@ -282,12 +283,39 @@ START_TEST(bytes_per_element)
         enum dtype dtype = (enum dtype)i;
         ck_assert_int_eq(weight_bytes_per_element(dtype), want[i][0]);
         ck_assert_int_eq(gradient_bytes_per_element(dtype), want[i][1]);
-        ck_assert_int_eq(optimizer_bytes_per_element(dtype), want[i][2]);
+        ck_assert_int_eq(optimizer_bytes_per_element(&(struct optimizer){ 0 }, dtype), want[i][2]);
         ck_assert_int_eq(element_bytes(dtype, ELEMENT_ACTIVATION), want[i][3]);
         ck_assert_int_eq(element_bytes(dtype, ELEMENT_STATISTIC), dtype == DTYPE_FP64 ? 8 : 4);
         ck_assert_int_eq(element_bytes(dtype, ELEMENT_INDEX), 4);
     }
     ck_assert_ptr_null(dtype_names[DTYPE_COUNT]);
+    /* Published bytes of a parameter: with its moments, a copy in 32 bit and its gradient 16 (Rajbhandari et al. 2020,
+     * section 3.1); of moments alone 8 with Adam and 4 with momentum, in 8 bit 2 and 1 (Dettmers et al. 2022, section
+     * 1), with scales of 4 bytes for 256 of them. */
+    static const struct {
+        struct optimizer optimizer;
+        int64_t all, state; /* of 256 parameters under bf16 */
+    } published[] = {
+        { { .gradients = GRADIENTS_BF16 }, 256 * 16, 256 * 12 },
+        { { .master = MASTER_NONE, .moments = MOMENTS_BF16, .gradients = GRADIENTS_BF16 }, 256 * 8, 256 * 4 },
+        { { .master = MASTER_NONE }, 256 * (2 + 4 + 8), 256 * 8 },
+        { { .master = MASTER_NONE, .rule = OPTIMIZER_MOMENTUM }, 256 * (2 + 4 + 4), 256 * 4 },
+        { { .master = MASTER_NONE, .moments = MOMENTS_EIGHT }, 256 * (2 + 4 + 2) + 8, 256 * 2 + 8 },
+        { { .master = MASTER_NONE, .moments = MOMENTS_EIGHT, .rule = OPTIMIZER_MOMENTUM }, 256 * 7 + 4, 256 + 4 },
+        { { .master = MASTER_NONE, .rule = OPTIMIZER_SGD }, 256 * 6, 0 },
+        { { .master = MASTER_REMAINDER, .moments = MOMENTS_FP8 }, 256 * (2 + 4 + 4), 256 * 4 },
+    };
+    const struct graph plain = { .batch = 1 };
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        const struct optimizer *o = &published[i].optimizer;
+        const char *key;
+        struct error err = { 0 };
+        ck_assert_msg(optimizer_check(&key, o, DTYPE_BF16, &err), "%s", err.message);
+        int64_t state = optimizer_state_bytes(o, DTYPE_BF16, 256);
+        ck_assert_int_eq(state, published[i].state);
+        ck_assert_int_eq(256 * (2 + optimizer_gradient_bytes(o, &plain, DTYPE_BF16)) + state, published[i].all);
+    }
+    ck_assert_int_eq(optimizer_state_bytes(&published[4].optimizer, DTYPE_BF16, 257), 257 * 2 + 2 * 2 * 4);
     ck_assert_ptr_null(phase_names[PHASE_COUNT]);
 }
 END_TEST

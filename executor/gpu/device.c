@@ -23,10 +23,10 @@ bool gpu_device_check(const struct program *program, struct error *err)
     if (schedules[program->plan->schedule]->asynchronous)
         return fail_kind(err, ERROR_INPUT, "schedule %s: GPUs keep no stale weights yet: use --backend cpu",
                          schedules[program->plan->schedule]->name);
-    if (graph_gradient_bytes(program->graph, program->plan->dtype) < gradient_bytes_per_element(program->plan->dtype))
+    if (optimizer_gradient_bytes(&program->plan->optimizer, program->graph, dtype) < gradient_bytes_per_element(dtype))
         return fail_kind(err, ERROR_INPUT,
-                         "GPUs add up gradients in fp32, and the plan's framework does in 16 bit: "
-                         "plan with --framework cleave");
+                         "GPUs add up gradients in fp32, and the plan or its framework does in 16 bit: "
+                         "plan with --framework cleave, without --gradient-dtype");
     if (!device_may_run(program, err))
         return false;
     for (int s = 0; s < program->graph->segment_count; s++) {

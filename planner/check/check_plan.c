@@ -213,6 +213,7 @@ static bool check_settings(struct checker *c, const struct model *model, const s
     const struct plan *like = c->plan;
     struct graph *graph = NULL;
     bool same = plan->batch == like->batch && plan->sequence == like->sequence && plan->dtype == like->dtype &&
+                optimizer_equal(&plan->optimizer, &like->optimizer) &&
                 plan->extra_in_flight == config->extra && plan->bucket_bytes == config->bucket_bytes &&
                 plan->clip_norm == like->clip_norm && plan->prefetch == config->prefetch &&
                 plan->vocab_multiple == workbench_key(&c->bench, config, 0, false).vocab_multiple;

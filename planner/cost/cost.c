@@ -26,8 +26,8 @@ static int64_t touched(const struct segment *segment, const struct operand *oper
     return elements;
 }
 
-static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const struct segment *segment, enum role role,
-                             int index, const int64_t extents[MAX_AXES])
+static int64_t operand_bytes(const struct graph *graph, const struct plan *plan, const struct segment *segment,
+                             enum role role, int index, const int64_t extents[MAX_AXES])
 {
     int64_t elements, each = 0;
     bool weight = role == ROLE_WEIGHT || role == ROLE_GRADIENT_WEIGHT;
@@ -41,12 +41,13 @@ static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const 
             const struct value *made = &graph->values[segment->out[0].id];
             elements = min_i64(elements, touched(segment, &segment->out[0], made->dim_count, made->size, extents));
         }
-        each = role == ROLE_WEIGHT ? weight_bytes_per_element(dtype) : graph_gradient_bytes(graph, dtype);
+        each = role == ROLE_WEIGHT ? weight_bytes_per_element(plan->dtype)
+                                   : optimizer_gradient_bytes(&plan->optimizer, graph, plan->dtype);
     } else {
         const struct operand *operand = out ? &segment->out[index] : &segment->in[index];
         const struct value *value = &graph->values[operand->id];
         elements = touched(segment, operand, value->dim_count, value->size, extents);
-        each = value_bytes_per_element(graph, operand->id, dtype, gradient);
+        each = value_bytes_per_element(graph, operand->id, plan->dtype, gradient);
     }
     int64_t bytes = INT64_MAX;
     mul_i64(&bytes, elements, each);
@@ -60,7 +61,7 @@ static bool passes_often(const struct segment *segment, enum role role, int inde
            ((index == 2 && segment_keeps_scores(segment)) || (index == 1 && segment->kernel == KERNEL_SUM_EXP));
 }
 
-int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr,
+int64_t cost_moved_bytes(const struct graph *graph, const struct plan *plan, const struct instr *instr,
                          const int64_t extents[MAX_AXES])
 {
     const struct segment *segment = &graph->segments[instr->segment];
@@ -70,7 +71,7 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
             if (!instr_has(instr, (enum role)role, i) || passes_often(segment, (enum role)role, i))
                 continue;
             bool added = role_written(instr->phase, (enum role)role) && !(instr->define >> i & 1);
-            int64_t bytes = operand_bytes(graph, dtype, segment, (enum role)role, i, extents);
+            int64_t bytes = operand_bytes(graph, plan, segment, (enum role)role, i, extents);
             if (!add_i64(&sum, sum, bytes) || (added && !add_i64(&sum, sum, bytes)))
                 return INT64_MAX;
         }
@@ -91,7 +92,7 @@ static struct cost compute_cost(const struct facts *facts, const struct program 
     const struct segment *segment = &program->graph->segments[instr->segment];
     int64_t extents[MAX_AXES];
     instr_extents(program, stage, instr, extents);
-    int64_t moved = cost_moved_bytes(program->graph, program->plan->dtype, instr, extents);
+    int64_t moved = cost_moved_bytes(program->graph, program->plan, instr, extents);
     struct cost slowest = { 0, ORIGIN_ANALYTIC, false };
     for (int type = 0; types >> type; type++) {
         if (!(types >> type & 1))
@@ -146,9 +147,8 @@ const char *cost_local_work(const struct program *program, const struct instr *i
             return update;
         }
         *elements = from ? buffer_holds(from) : 0;
-        *bytes = from_bytes + *elements * 2 *
-                                  (weight_bytes_per_element(program->plan->dtype) +
-                                   optimizer_bytes_per_element(program->plan->dtype));
+        *bytes = from_bytes + 2 * (*elements * weight_bytes_per_element(program->plan->dtype) +
+                                   optimizer_state_bytes(&program->plan->optimizer, program->plan->dtype, *elements));
         return update;
     case OP_COMPUTE:
 #include "planner/program/ops_that_move.def"
@@ -182,6 +182,16 @@ static struct cost stream_cost(const struct facts *facts, int type, enum dtype d
                           !exact || outside };
 }
 
+/* As many as AdamW would update with all in 32 bit while it moves so many bytes. */
+static int64_t adamw_elements(const struct program *program, int64_t bytes, int64_t elements)
+{
+    const struct optimizer usual = { 0 };
+    enum dtype dtype = program->plan->dtype;
+    int64_t each = optimizer_gradient_bytes(&usual, program->graph, dtype) +
+                   2 * (weight_bytes_per_element(dtype) + optimizer_bytes_per_element(&usual, dtype));
+    return optimizer_is_usual(&program->plan->optimizer) ? elements : bytes / each;
+}
+
 static struct cost local_cost_on(const struct facts *facts, const struct program *program, const struct instr *instr,
                                  int type)
 {
@@ -191,6 +201,8 @@ static struct cost local_cost_on(const struct facts *facts, const struct program
         const char *work = cost_local_work(program, instr, &program->pairs[instr->pair_first + i], &elements, &bytes);
         if (instr->op == OP_UPDATE && elements == 0 && bytes == 0)
             continue;
+        if (instr->op == OP_UPDATE) /* profiles have measured AdamW */
+            elements = adamw_elements(program, bytes, elements);
         struct cost own = stream_cost(facts, type, program->plan->dtype, work, elements, bytes);
         sum = (struct cost){ min_i64(MAX_TIME_NS, sum.ns + own.ns), sum.origin < own.origin ? sum.origin : own.origin,
                              sum.extrapolated || own.extrapolated }; /* the weaker origin of two */

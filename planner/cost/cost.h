@@ -53,7 +53,7 @@ int cost_loaded(const struct cluster *cluster, int type);
 const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,
                             int64_t *elements, int64_t *bytes);
 /* The operands' bytes that one COMPUTE of these extents reads and writes; accumulated outputs count twice. */
-int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr,
+int64_t cost_moved_bytes(const struct graph *graph, const struct plan *plan, const struct instr *instr,
                          const int64_t extents[MAX_AXES]);
 /* One message of so many bytes from local rank 0 of a stage of the plan to that of another, while all other ranks of
  * the two stages exchange theirs. */

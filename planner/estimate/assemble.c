@@ -36,6 +36,7 @@ struct plan *assemble_config(const struct space *space, const struct config *con
     plan->sequence = graph->sequence;
     plan->vocab_multiple = config_vocab_multiple(config, graph);
     plan->dtype = space->dtype;
+    plan->optimizer = space->optimizer;
     plan->schedule = config->schedule;
     plan->micro_batch_count = config->micro_batch_count;
     plan->extra_in_flight = config->extra;

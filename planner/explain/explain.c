@@ -190,6 +190,7 @@ struct space explain_space(const struct plan *plan)
 {
     struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
     space_set_bucket_bytes(&space, plan->bucket_bytes);
+    space.optimizer = plan->optimizer;
     space.clip_norm = plan->clip_norm;
     return space;
 }

@@ -89,7 +89,8 @@ int64_t layout_copy_bytes(const struct program *program, const struct buffer *bu
     if (each == 0 || !buffer->persistent || buffer->host || program->graph->weights[buffer->id].frozen ||
         (of_zero && zero_of_weight(program, buffer->id) == 0))
         return 0;
-    return buffer_holds(buffer) * each;
+    /* Beside a state stands its gradient, whose elements have no scales among them. */
+    return buffer_holds(buffer->kind == BUFFER_STATE ? buffer - 1 : buffer) * each;
 }
 
 /* They lie behind what is persistent. */

@@ -146,10 +146,10 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
         return weight_bytes_per_element(dtype);
     case BUFFER_WEIGHT_GRADIENT:
     case BUFFER_GRADIENT:
-        return graph_gradient_bytes(l->graph, dtype);
+        return optimizer_gradient_bytes(&l->plan->optimizer, l->graph, dtype);
     case BUFFER_STATE:
     case BUFFER_STATE_USE:
-        return optimizer_bytes_per_element(dtype);
+        return optimizer_bytes_per_element(&l->plan->optimizer, dtype);
     case BUFFER_SCALAR:
         return element_bytes(dtype, ELEMENT_STATISTIC);
     case BUFFER_TEMPORARY:
@@ -176,7 +176,7 @@ int lower_add_buffer(struct lowering *l, struct buffer buffer)
     buffer.offset = -1;
     if (buffer.is_weight)
         buffer.padded = (uint8_t)l->weights.of[buffer.id].shard;
-    buffer.bytes = buffer_elements(program, &buffer) * buffer.element_bytes;
+    buffer.bytes = buffer_bytes_of(program, &buffer, buffer_elements(program, &buffer));
     program->buffers[number] = buffer;
     *note_of(l, number) = (struct version_note){ .next = -1, .as = number };
     program->buffer_count += reused < 0;

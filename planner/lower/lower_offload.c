@@ -193,13 +193,14 @@ int lower_fetch_state(struct lowering *l, int number, int micro)
 {
     const struct weight_part *part = &l->weights.parts[number];
     struct site site = step_site(l, part, micro);
-    if (!l->weights.of[part->weight].offload || l->failed)
+    int state = geometry_state_buffer(l->program, part->gradient);
+    if (!l->weights.of[part->weight].offload || state < 0 || l->failed)
         return -1;
-    struct buffer use = *buffer_at(l, geometry_state_buffer(l->program, part->gradient));
+    struct buffer use = *buffer_at(l, state);
     use.kind = BUFFER_STATE_USE;
     use.host = use.persistent = false;
     int fetched = lower_add_buffer(l, use);
-    emit_pair(l, OP_FETCH, LANE_COPY_IN, &site, geometry_state_buffer(l->program, part->gradient), fetched);
+    emit_pair(l, OP_FETCH, LANE_COPY_IN, &site, state, fetched);
     return fetched;
 }
 

@@ -29,7 +29,7 @@ bool resize_program(struct program *program, const struct graph *graph, const st
             continue;
         if (buffer->is_weight && !layout_atoms(&buffer->layout, LAYOUT_FLAT))
             return false;
-        buffer->bytes = elements * buffer->element_bytes;
+        buffer->bytes = buffer_bytes_of(program, buffer, elements);
     }
     return true;
 }

@@ -354,6 +354,9 @@ uint64_t plan_hash(const struct plan *plan)
     for (size_t i = 0; i < sizeof head / sizeof *head; i++)
         hash = hash_i64(hash, head[i]);
     hash = hash_bytes(hash, &plan->clip_norm, sizeof plan->clip_norm);
+    for (int i = 0; i < OPTIMIZER_PARTS; i++)
+        if (plan->optimizer.part[i] != 0)
+            hash = hash_i64(hash_string(hash, optimizer_parts[i].key), plan->optimizer.part[i]);
     if (plan->loss_chunks > 1)
         hash = hash_i64(hash_string(hash, "loss_chunks"), plan->loss_chunks);
     if (plan->whole_blocks)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "models/graph.h"
 #include "models/operators.h"
+#include "models/optimizer.h"
 #include "planner/plan/dim.h"
 
 struct model;
@@ -78,6 +79,7 @@ struct plan {
     int64_t batch, sequence; /* sequences per step over all ranks, tokens per sequence */
     int64_t vocab_multiple;  /* graph_build(..., vocab_multiple) */
     enum dtype dtype;
+    struct optimizer optimizer;
     int schedule;          /* index into schedules[] (planner/program/schedule.h) */
     int micro_batch_count; /* m; a micro-batch holds batch / m sequences, split over the batch-splitting atoms */
     int extra_in_flight;   /* warm-up micro-batches beyond the schedule's own; shared out over replicas in turn */

@@ -365,6 +365,11 @@ static bool concerns(const char **key, const char *decision, bool holds)
     return holds;
 }
 
+static bool check_optimizer(const char **key, const struct plan *plan, struct error *err)
+{
+    return optimizer_check(key, &plan->optimizer, plan->dtype, err) || error_within(err, "plan");
+}
+
 /* In this order: later ones trust what earlier ones found. */
 bool plan_check_at(const char **key, const struct plan *plan, const struct graph *graph, struct error *err)
 {
@@ -373,7 +378,7 @@ bool plan_check_at(const char **key, const struct plan *plan, const struct graph
            concerns(key, "batch", check_batch(plan, err)) && concerns(key, "stages", check_turns(plan, err)) &&
            concerns(key, "schedule", check_chunks(plan, err)) &&
            concerns(key, "micro_batches", check_micro_batches(plan, err)) &&
-           concerns(key, "clip_norm", check_clipping(plan, err)) &&
+           concerns(key, "clip_norm", check_clipping(plan, err)) && check_optimizer(key, plan, err) &&
            concerns(key, "schedule", check_schedule(plan, graph, err));
 }
 

@@ -38,13 +38,15 @@ static bool fold_model(struct price_book *book)
 }
 
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
-                     int64_t sequence, enum dtype dtype, bool clips, struct error *err)
+                     int64_t sequence, enum dtype dtype, const struct optimizer *optimizer, bool clips,
+                     struct error *err)
 {
     *book = (struct price_book){ .model = model,
                                  .facts = facts,
                                  .class_count = class_count,
                                  .sequence = sequence,
                                  .dtype = dtype,
+                                 .optimizer = *optimizer,
                                  .clips = clips,
                                  .sample_room_bytes = SAMPLE_ROOM_BYTES };
     if (fold_model(book))
@@ -136,6 +138,7 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
                                   .vocab_multiple = key->vocab_multiple,
                                   .bucket_bytes = key->bucket_bytes,
                                   .dtype = book->dtype,
+                                  .optimizer = book->optimizer,
                                   .clips = book->clips };
     if (!want_graph(book, key, err))
         return false;

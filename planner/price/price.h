@@ -134,6 +134,7 @@ struct price_book {
     int class_count; /* of the unfolded graph */
     int64_t sequence;
     enum dtype dtype;
+    struct optimizer optimizer;
     bool clips; /* gradients by their global norm */
     struct model *folded;
     struct kept_graph {
@@ -155,7 +156,8 @@ struct price_book {
     struct memo known; /* known.h */
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
-                     int64_t sequence, enum dtype dtype, bool clips, struct error *err);
+                     int64_t sequence, enum dtype dtype, const struct optimizer *optimizer, bool clips,
+                     struct error *err);
 void price_book_close(struct price_book *book);
 /**
  * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the

@@ -36,6 +36,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     plan->sequence = graph->sequence;
     plan->vocab_multiple = shape->vocab_multiple;
     plan->dtype = shape->dtype;
+    plan->optimizer = shape->optimizer;
     plan->micro_batch_count = shape->micro_batches;
     plan->atom_count = shape->mesh.atom_count;
     plan->prefetch = shape->prefetch;

@@ -13,7 +13,8 @@ struct sample_shape {
     int prefetch, loss_chunks;
     int64_t vocab_multiple, bucket_bytes;
     enum dtype dtype;
-    bool clips; /* gradients by their global norm */
+    struct optimizer optimizer; /* of all that are compared */
+    bool clips;                 /* gradients by their global norm */
 };
 /* PATH: nothing that waits for the data-parallel lane, no temporary memory, and of the step what it takes however many
  * ranks share it. PATH_AND_BYTES: the same with all memory. BYTES: that alone. */

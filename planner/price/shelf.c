@@ -23,7 +23,8 @@ static bool take_from(struct price_book *out, struct shelf_place *place, const s
         return false;
     const struct price_book *book = &place->book;
     bool same = place->full && book->model == like->model && book->class_count == like->class_count &&
-                book->sequence == like->sequence && book->dtype == like->dtype && book->clips == like->clips;
+                book->sequence == like->sequence && book->dtype == like->dtype &&
+                optimizer_equal(&book->optimizer, &like->optimizer) && book->clips == like->clips;
     if (same) {
         *out = *book;
         place->full = false;
@@ -33,18 +34,21 @@ static bool take_from(struct price_book *out, struct shelf_place *place, const s
 }
 
 bool price_shelf_take(struct price_book *out, struct price_shelf *shelf, const struct model *model,
-                      const struct facts *facts, int class_count, int64_t sequence, enum dtype dtype, bool clips,
-                      struct error *err)
+                      const struct facts *facts, int class_count, int64_t sequence, enum dtype dtype,
+                      const struct optimizer *optimizer, bool clips, struct error *err)
 {
-    const struct price_book like = {
-        .model = model, .class_count = class_count, .sequence = sequence, .dtype = dtype, .clips = clips
-    };
+    const struct price_book like = { .model = model,
+                                     .class_count = class_count,
+                                     .sequence = sequence,
+                                     .dtype = dtype,
+                                     .optimizer = *optimizer,
+                                     .clips = clips };
     for (int i = 0; shelf && i < SHELF_PLACES; i++)
         if (take_from(out, &shelf->places[i], &like)) {
             out->facts = facts;
             return true;
         }
-    return price_book_open(out, model, facts, class_count, sequence, dtype, clips, err);
+    return price_book_open(out, model, facts, class_count, sequence, dtype, optimizer, clips, err);
 }
 
 /* Whether the place takes the book over; over: in place of the one that stands there. */

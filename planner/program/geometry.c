@@ -327,6 +327,13 @@ bool geometry_norm_counts(const struct program *program, int stage, const struct
     return gradient->stage == stage && geometry_rank_counts(program, gradient, local_rank);
 }
 
+int64_t buffer_bytes_of(const struct program *program, const struct buffer *buffer, int64_t elements)
+{
+    bool state = buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STATE_USE;
+    return state ? optimizer_state_bytes(&program->plan->optimizer, program->plan->dtype, elements)
+                 : elements * buffer->element_bytes;
+}
+
 int geometry_state_buffer(const struct program *program, int gradient_buffer)
 {
     int next = gradient_buffer + 1;

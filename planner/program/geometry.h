@@ -15,6 +15,8 @@ int64_t block_elements(const struct block *block);
 /* Elements of the buffer on one rank: of its block, or of a padded flat piece of it; a whole copy of a sharded weight
  * is padded. */
 int64_t buffer_elements(const struct program *program, const struct buffer *buffer);
+/* What so many of its elements take. */
+int64_t buffer_bytes_of(const struct program *program, const struct buffer *buffer, int64_t elements);
 /* Flat shards: which piece of how many this rank holds (0 of 1 when the layout has no FLAT atom). */
 void geometry_flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index,
                          int *count);

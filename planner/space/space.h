@@ -32,6 +32,7 @@ struct space {
     int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
     struct space_cut cut;
     enum dtype dtype;
+    struct optimizer optimizer;
     double clip_norm; /* gradients are scaled down to this global norm; 0: not */
     union {           /* of each choice the values that it may take (choices.def) */
         struct allowed range[CHOICE_COUNT];

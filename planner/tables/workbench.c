@@ -153,7 +153,7 @@ bool workbench_open_from(struct workbench *bench, struct price_shelf *shelf, uin
         graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
         check_rules(space, bench->graph, err) && build_chain(bench, err) &&
         price_shelf_take(&bench->book, shelf, model, facts, bench->graph->class_count, bench->graph->sequence,
-                         space->dtype, space->clip_norm > 0, err) &&
+                         space->dtype, &space->optimizer, space->clip_norm > 0, err) &&
         types_open(bench, err)) {
         bench->book.rates = rates;
         return true;

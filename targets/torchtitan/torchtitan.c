@@ -246,6 +246,8 @@ static const struct target_rule rules[] = {
       "distributed/activation_checkpoint.py", recompute_is_known, NULL },
     { "offload", "nothing is kept in host memory but all state at once (enable_cpu_offload), which is not planned",
       "distributed/fsdp.py, CPUOffloadPolicy", offloads_nothing, NULL },
+    { "optimizer", "the optimizer is AdamW, with moments and copies of weights in 32 bit", "components/optimizer.py",
+      launch_optimizer_is_usual, launch_optimizer_detail },
     { "dtype", "it computes in bf16 or fp32", "config/configs.py, TrainingConfig.mixed_precision_param", dtype_is_known,
       NULL },
     { "fsdp-units",
