@@ -103,6 +103,38 @@ START_TEST(stages_of_a_node_pass_one_link)
 }
 END_TEST
 
+/* Of eight devices that are linked each to each, a message from stage to stage has the pair's link to itself, each way
+ * another; reductions beside it take as long as without it. */
+START_TEST(messages_between_linked_devices_meet_nobody)
+{
+    struct strategy s = { "meshed", "tiny-gpt", "1f1b", 4, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 };
+    struct lowered l = lowered_program(&s);
+    struct cluster *c = cluster_open("1x8:mi300x");
+    struct facts facts = { .cluster = c };
+    int64_t links = cost_link_count(c, 8), pairs = links - 8 * 2 * c->level_count;
+    int met = 0;
+    ck_assert_int_eq(pairs, 8 * 8);
+    for (int stage = 0; stage < 4; stage++)
+        for (int i = 0; i < l.program->stages[stage].instr_count; i++) {
+            const struct instr *instr = &l.program->stages[stage].instrs[i];
+            struct link_uses uses = cost_links(&facts, l.program, stage, instr);
+            for (int k = 0; k < uses.count; k++) {
+                ck_assert_int_lt(uses.use[k].link, links);
+                ck_assert_int_eq(uses.use[k].link >= links - pairs, instr->op == OP_SEND);
+            }
+            if (instr->op != OP_SEND)
+                continue;
+            ck_assert_int_eq(uses.count, 1);
+            ck_assert_int_eq(uses.use[0].busy, LINK_WHOLE);
+            ck_assert_int_eq(uses.use[0].link, links - pairs + 2 * stage * 8 + 2 * instr->peer_stage);
+            met++;
+        }
+    ck_assert_int_ge(met, 12);
+    cluster_free(c);
+    lowered_free(&l);
+}
+END_TEST
+
 /* Units of a level that a group lives in, against a count of its members one by one. */
 START_TEST(groups_count_the_units_they_live_in)
 {
@@ -382,6 +414,7 @@ static Suite *links_suite(void)
     tcase_add_test(tcase, rings_inside_a_node_have_closed_forms);
     tcase_add_test(tcase, the_first_rank_of_a_reduction_waits_for_each_other);
     tcase_add_test(tcase, stages_of_a_node_pass_one_link);
+    tcase_add_test(tcase, messages_between_linked_devices_meet_nobody);
     tcase_add_test(tcase, groups_count_the_units_they_live_in);
     tcase_add_test(tcase, groups_over_nodes_are_bound_by_the_slowest_level);
     tcase_add_test(tcase, shared_links_are_divided);

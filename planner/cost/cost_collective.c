@@ -84,13 +84,18 @@ static double talkers(const struct group *group, const struct group_part *part, 
     return part->concurrent * (op_info[op].traffic == TRAFFIC_MESSAGE ? inside / part->ranks : inside);
 }
 
+int64_t cost_mesh_devices(const struct cluster *cluster, int type)
+{
+    int64_t devices = min_i64(cluster->types[type].device.link_mesh_devices, cluster->types[type].levels[0].fanout);
+    return devices > 1 ? devices : 0;
+}
+
 /* Of its links, the share that a device has to so many others of its node: where each two devices have links of their
  * own instead of a switch, those to devices outside of the group are no way. */
 static double mesh_share(const struct cluster *cluster, const struct group_part *part, int level, double others)
 {
-    const struct node_type *type = &cluster->types[part->type];
-    int64_t devices = min_i64(type->device.link_mesh_devices, type->levels[0].fanout);
-    return level == 0 && devices > 1 ? fmin(1, fmax(1, others) / (double)(devices - 1)) : 1;
+    int64_t devices = cost_mesh_devices(cluster, part->type);
+    return level == 0 && devices > 0 ? fmin(1, fmax(1, others) / (double)(devices - 1)) : 1;
 }
 
 /* Bytes per second at which a ring passes a level. Every member of a unit brings its own link to it, and rings use them

@@ -39,6 +39,8 @@ struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_
  * passes none. The slowest decides how long the transfer takes. */
 double group_level_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group,
                       const struct group_part *part, int level);
+/* Devices of a node of the type that are linked each to each; 0: by a switch. */
+int64_t cost_mesh_devices(const struct cluster *cluster, int type);
 /* Transfers of the group and of those beside it that share one link of the level; 1 where members have their own. */
 int group_flows(const struct cluster *cluster, enum op op, const struct group *group, const struct group_part *part,
                 int level);

@@ -5,9 +5,18 @@
 
 enum direction { OUT, IN, DIRECTION_COUNT };
 
-int64_t cost_link_count(const struct cluster *cluster, int rank_count)
+static int64_t own_links(const struct cluster *cluster, int rank_count)
 {
     return (int64_t)cluster->level_count * DIRECTION_COUNT * rank_count;
+}
+
+/* Behind them where devices are linked each to each those from each rank to the places of its node. */
+int64_t cost_link_count(const struct cluster *cluster, int rank_count)
+{
+    int64_t pairs = 0;
+    for (int t = 0; t < cluster->type_count; t++)
+        pairs = max_i64(pairs, cost_mesh_devices(cluster, t) > 0 ? cluster_node_size(cluster) : 0);
+    return own_links(cluster, rank_count) + pairs * rank_count;
 }
 
 #define ANY_BYTES 1e9 /* on the wire: only how long links take beside each other counts */
@@ -107,6 +116,14 @@ static void end_needs(struct needs *needs, const struct facts *facts, const stru
     }
 }
 
+/* Two devices that are linked to each other alone: no group of a stage uses their link, nor do other messages. */
+static void pair_needs(struct needs *needs, const struct cluster *cluster, int rank_count, int from, int to)
+{
+    int link = (int)own_links(cluster, rank_count) + from * cluster_node_size(cluster) + cluster_place(cluster, to, 0);
+    needs->ns[0] = 1;
+    needs->uses->use[needs->uses->count++] = (struct link_use){ .link = link, .flows = 1 };
+}
+
 struct link_uses cost_links(const struct facts *facts, const struct program *program, int stage,
                             const struct instr *instr)
 {
@@ -114,10 +131,14 @@ struct link_uses cost_links(const struct facts *facts, const struct program *pro
     struct needs needs = { .uses = &uses };
     if (instr->op == OP_SEND) {
         const struct plan *plan = program->plan;
-        int level =
-            cluster_level(facts->cluster, plan->stages[stage].first_rank, plan->stages[instr->peer_stage].first_rank);
-        end_needs(&needs, facts, plan, stage, level, OUT);
-        end_needs(&needs, facts, plan, instr->peer_stage, level, IN);
+        int from = plan->stages[stage].first_rank, to = plan->stages[instr->peer_stage].first_rank,
+            level = cluster_level(facts->cluster, from, to);
+        if (level == 0 && cost_mesh_devices(facts->cluster, cluster_type(facts->cluster, from)) > 0) {
+            pair_needs(&needs, facts->cluster, plan->rank_count, from, to);
+        } else {
+            end_needs(&needs, facts, plan, stage, level, OUT);
+            end_needs(&needs, facts, plan, instr->peer_stage, level, IN);
+        }
     } else if (op_info[instr->op].collective && instr->op != OP_NORM_REDUCE) {
         group_needs(&needs, facts, program, stage, instr);
     }
