@@ -180,7 +180,7 @@ static bool plan_of(struct plan **out, const struct from *from, const struct lau
         return false;
     graph_free(in->graph);
     in->graph = NULL;
-    if (!given_plan(out, in, &options, &said, true, false, err) ||
+    if (!given_plan(out, in, &options, &said, launch->chunk_group, true, false, err) ||
         !set_blocks(&from->read, launch, *out, in->graph, err))
         return false;
     launch_keep_others(launch, *out, in->graph);

@@ -14,8 +14,8 @@ bool given_fixed(struct space *said, const struct text_list *fix, struct error *
     return true;
 }
 
-bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said, bool clips,
-                bool reversed, struct error *err)
+bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said,
+                int64_t chunk_group, bool clips, bool reversed, struct error *err)
 {
     struct space *space = &options->space;
     space_as_run(said, in);
@@ -33,8 +33,10 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
             space->range[i] = allowed_only(choice_facts[i].usual);
     if (!clips && space_without_clipping(space))
         space->clip_norm = 0;
-    return fixed_plan(out, options, reversed, in->model, &in->facts, err) &&
-           plan_graph(&in->graph, in->model, *out, err) &&
+    if (!fixed_plan(out, options, reversed, in->model, &in->facts, err))
+        return false;
+    (*out)->chunk_group = (int)chunk_group;
+    return plan_graph(&in->graph, in->model, *out, err) &&
            (cut > 0 || stage_cuts_usual(*out, in->graph, in->cluster->type_count, err)) &&
            plan_check(*out, in->graph, err);
 }
@@ -87,6 +89,6 @@ bool given_price(struct plan **plan, struct estimate **estimate, struct inputs *
     if (!space_inputs(in, &space, model, &given->space, err) || !read_said(&said, given, err))
         return false;
     struct search_options search = space_search_options(&given->space, &space);
-    return given_plan(plan, in, &search, &said, given->space.clip != NULL, given->reversed, err) &&
+    return given_plan(plan, in, &search, &said, given->chunk_group, given->space.clip != NULL, given->reversed, err) &&
            given_estimate(estimate, in, *plan, err);
 }

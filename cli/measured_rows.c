@@ -126,7 +126,7 @@ bool measured_row_price(struct row_price *out, struct measured_rows *m, const st
     pthread_mutex_lock(&m->reading);
     bool good = space_inputs(&in, &search.space, asked->model, &o, err);
     pthread_mutex_unlock(&m->reading);
-    good = good && given_fixed(&said, &o.fix, err) && given_plan(&plan, &in, &search, &said, false, false, err) &&
+    good = good && given_fixed(&said, &o.fix, err) && given_plan(&plan, &in, &search, &said, 0, false, false, err) &&
            given_estimate(&estimate, &in, plan, err);
     if (good)
         *out = (struct row_price){ estimate->prediction.step_ns,

@@ -99,6 +99,8 @@ static void write_decisions(struct json_writer *w, const struct plan *plan, cons
     json_put_string(w, "schedule", schedules[plan->schedule]->name);
     if (plan->chunk_count > 1)
         json_put_int(w, "interleave", plan->chunk_count);
+    if (plan->chunk_group > 0)
+        json_put_int(w, "chunk_group", plan->chunk_group);
     json_put_int(w, "micro_batches", plan->micro_batch_count);
     if (plan_micro_batch_size(plan) > 0)
         json_put_int(w, "micro_batch_size", plan_micro_batch_size(plan));

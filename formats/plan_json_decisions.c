@@ -17,8 +17,8 @@ bool plan_need_array(const struct json *value, int min, int max, const char *wha
 }
 
 struct decision_fields {
-    int64_t batch, sequence, vocab_multiple, interleave, micro_batches, micro_batch_size, extra_in_flight, bucket_bytes,
-        prefetch, loss_chunks;
+    int64_t batch, sequence, vocab_multiple, interleave, chunk_group, micro_batches, micro_batch_size, extra_in_flight,
+        bucket_bytes, prefetch, loss_chunks;
     double clip_norm;
     bool whole_blocks;
     int dtype, clock, optimizer[OPTIMIZER_PARTS];
@@ -48,6 +48,10 @@ static const struct json_field decision_fields[] = {
     DECISION(interleave, FIELD_INT, .min = 1, .max = PLAN_MAX_CHUNKS,
              .doc = "Chunks of the model on each stage, for a schedule that interleaves them; copies of it, 2, with "
                     "chimera and dualpipe."),
+    DECISION(chunk_group, FIELD_INT, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
+             .doc =
+                 "With schedule interleaved: micro-batches that go through a chunk of a stage before its next one. "
+                 "Absent: as many as stages, or the least from there on that leaves none over or as many as stages."),
     DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
              .doc = "Micro-batches of one step."),
     DECISION(micro_batch_size, FIELD_INT, .min = 1,
@@ -430,6 +434,7 @@ static bool read_decisions(const struct json *decisions, struct reading *r, stru
     r->plan->dtype = (enum dtype)in.dtype;
     memcpy(r->plan->optimizer.part, in.optimizer, sizeof in.optimizer);
     r->plan->micro_batch_count = (int)in.micro_batches;
+    r->plan->chunk_group = (int)in.chunk_group;
     r->plan->extra_in_flight = (int)in.extra_in_flight;
     r->plan->bucket_bytes = in.bucket_bytes;
     r->plan->prefetch = (int)in.prefetch;

@@ -257,6 +257,8 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
     out->pipeline = plan->stage_count;
     out->schedule = plan->schedule;
     out->chunks = plan->chunk_count;
+    if (schedules[plan->schedule]->grouped && schedule_group(plan) != plan->stage_count)
+        out->chunk_group = schedule_group(plan);
     out->micro_batch = plan->batch / plan->micro_batch_count / out->data;
     out->batch = plan->batch;
     out->sequence = plan->sequence;
@@ -291,10 +293,10 @@ bool launch_equal(const struct launch *a, const struct launch *b)
            a->data == b->data && a->expert == b->expert && a->shard_group == b->shard_group &&
            a->sequence_parallel == b->sequence_parallel &&
            (a->context == 1 || a->context_dimension == b->context_dimension) && a->schedule == b->schedule &&
-           a->chunks == b->chunks && a->micro_batch == b->micro_batch && a->batch == b->batch &&
-           a->sequence == b->sequence && a->dtype == b->dtype && optimizer_equal(&a->optimizer, &b->optimizer) &&
-           a->zero == b->zero && a->reshard == b->reshard && a->recompute == b->recompute &&
-           a->recompute_first == b->recompute_first && a->excepted == b->excepted && a->offload == b->offload &&
-           a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks && a->bucket_bytes == b->bucket_bytes &&
-           a->clip_norm == b->clip_norm;
+           a->chunks == b->chunks && a->chunk_group == b->chunk_group && a->micro_batch == b->micro_batch &&
+           a->batch == b->batch && a->sequence == b->sequence && a->dtype == b->dtype &&
+           optimizer_equal(&a->optimizer, &b->optimizer) && a->zero == b->zero && a->reshard == b->reshard &&
+           a->recompute == b->recompute && a->recompute_first == b->recompute_first && a->excepted == b->excepted &&
+           a->offload == b->offload && a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks &&
+           a->bucket_bytes == b->bucket_bytes && a->clip_norm == b->clip_norm;
 }

@@ -18,6 +18,7 @@ struct launch {
     int context_dimension;   /* enum dimension_index: DIM_cp_gather, DIM_cp_ring or DIM_cp_ulysses */
     int schedule;            /* index into schedules[] */
     int64_t chunks;          /* of each stage; 1: one */
+    int64_t chunk_group;     /* micro-batches that go through one before the next; 0: as many as stages */
     int64_t micro_batch;     /* sequences of one data rank */
     int64_t batch, sequence; /* sequences of a step over all ranks; tokens of a sequence */
     enum dtype dtype;

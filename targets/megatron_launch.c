@@ -180,6 +180,7 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
     args->expert_tensor = args->experts > 0 && launch->tensor > 1 ? launch->tensor : 0;
     if (launch->pipeline > 1)
         set_layout(args, arena, launch);
+    args->group = launch->chunk_group;
     args->sharded_optimizer = launch->zero == 1 || launch->offload == OFFLOAD_OPTIMIZER || /* which need it */
                               megatron_is_precision_aware(&launch->optimizer);
     args->instances =
@@ -571,9 +572,7 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
         !say_unknown(out, arena, "--expert-tensor-parallel-size (experts are shared out by the tensor degree here)",
                      err))
         return false;
-    if (args->group > 0 && args->group != args->pipeline &&
-        !say_unknown(out, arena, "--microbatch-group-size-per-virtual-pipeline-stage", err))
-        return false;
+    l->chunk_group = l->chunks > 1 && args->group != args->pipeline ? args->group : 0;
     out->model = megatron_model(args, "megatron", err);
     bool ok = out->model || !err || !err->kind || error_within(err, "%s", name); /* without sizes there is none */
     if (ok && mask_operators(out, err) && check_rules(out, name, err))

@@ -128,7 +128,10 @@ static bool group_rule(const struct launch *l, const struct launch_context *c)
 {
     (void)c;
     int64_t counts = l->data > 0 && l->micro_batch > 0 ? l->batch / (l->micro_batch * l->data) : 0;
-    return !interleaves(l) || counts == 0 || counts % l->pipeline == 0;
+    int64_t group = l->chunk_group > 0 ? l->chunk_group : l->pipeline;
+    return !interleaves(l) || counts == 0 ||
+           (counts <= PLAN_MAX_MICRO_BATCHES && group <= counts &&
+            schedule_group_legal((int)l->pipeline, (int)counts, (int)group));
 }
 
 static bool pieces_rule(const struct launch *l, const struct launch_context *c)
@@ -297,7 +300,8 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       chunks_rule, NULL }, \
     { "batch-divides", "the batch is a multiple of the micro-batch times the data degree", \
       "megatron/core/num_microbatches_calculator.py", batch_rule, NULL }, \
-    { "interleaved-groups", "under the interleaved schedule the micro-batches are a multiple of the stages", SCHEDULES, \
+    { "interleaved-groups", "under the interleaved schedule the micro-batches are a multiple of the stages, or of " \
+      "--microbatch-group-size-per-virtual-pipeline-stage but for a rest of at least as many as stages", SCHEDULES, \
       group_rule, NULL }, \
     { "layout", "the pieces hold all blocks of the model, in whole blocks, or as many each", \
       "megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout", pieces_rule, NULL }, \

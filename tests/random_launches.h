@@ -87,7 +87,13 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
     l.data = INT64_C(1) << draw(state, 5);
     l.expert = INT64_C(1) << draw(state, 3);
     l.micro_batch = 1 + (int64_t)draw(state, 3);
-    l.batch = l.micro_batch * l.data * (l.chunks > 1 ? l.pipeline : 1) * (1 + (int64_t)draw(state, 6));
+    int64_t count = (l.chunks > 1 ? l.pipeline : 1) * (1 + (int64_t)draw(state, 6));
+    if (l.chunks > 1 && draw(state, 3) == 0) {
+        count += 1 + (int64_t)draw(state, 5);
+        int group = schedule_least_group((int)l.pipeline, (int)count);
+        l.chunk_group = group > l.pipeline ? group : 0;
+    }
+    l.batch = l.micro_batch * l.data * count;
     l.sequence = 1024 << draw(state, 3);
     l.dtype = dtypes[draw(state, sizeof dtypes / sizeof *dtypes)];
     l.zero = (int64_t)draw(state, 2);

@@ -29,6 +29,9 @@ static inline struct launch draw_launch(uint64_t *state, int blocks, int most_pi
         l.chunks = l.schedule == SCHEDULE_zb_v          ? 2
                    : l.schedule == SCHEDULE_interleaved ? 2 + random_below(state, 2)
                                                         : 1;
+        int64_t count = l.batch / l.micro_batch / l.data, rounds = count / l.pipeline; /* as torchtitan has groups */
+        if (l.schedule == SCHEDULE_interleaved && rounds > 0 && count / rounds > l.pipeline)
+            l.chunk_group = count / rounds;
         l.piece_count = (int)(l.pipeline * l.chunks);
         l.piece_blocks = pieces;
         int left = blocks;

@@ -53,7 +53,9 @@ for line in sys.stdin:
         calls = args.global_batch_size / (args.micro_batch_size * args.data_parallel_size)
         assert calls == int(calls), "the batch does not divide"
         chunks = args.virtual_pipeline_model_parallel_size or 1
-        assert chunks == 1 or int(calls) % args.pipeline_model_parallel_size == 0, "micro-batches of an interleaved schedule"
+        group = getattr(args, "microbatch_group_size_per_vp_stage", None) or args.pipeline_model_parallel_size
+        rest = int(calls) % group  # as forward_backward_pipelining_with_interleaving() has it
+        assert chunks == 1 or (args.pipeline_model_parallel_size <= group <= int(calls) and (rest == 0 or rest >= args.pipeline_model_parallel_size)), "groups"
     except (SystemExit, Exception) as caught:
         error = "%s: %s %s" % (type(caught).__name__, caught, out.getvalue()[-300:] if isinstance(caught, SystemExit) else "")
     results.append({"name": launch["name"], "error": error})

@@ -205,6 +205,11 @@ START_TEST(shapes_are_checked)
     plan->micro_batch_count = 1;
     expect_refusal(plan, graph, "multiple of the 2 stages, found 1; the nearest valid numbers are 2 and 2");
     plan->micro_batch_count = 4;
+    plan->chunk_group = 3;
+    expect_refusal(plan, graph, "groups of 3 micro-batches: schedule interleaved takes 2 to 4 of 4");
+    plan->chunk_group = 4;
+    ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+    plan->chunk_group = 0;
     plan->schedule = schedule_find("1f1b");
     expect_refusal(plan, graph, "one chunk per stage, found interleave 3");
     plan_set_chunk(plan, 1, 1, (struct layer_range){ 4, 1 });

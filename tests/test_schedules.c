@@ -240,6 +240,8 @@ static void verify_shape(int schedule, const struct shape *shape, int micros, in
     struct error error = { 0 };
     plan->batch = graph->batch, plan->sequence = graph->sequence, plan->vocab_multiple = 1;
     plan->schedule = schedule, plan->micro_batch_count = micros, plan->extra_in_flight = extra;
+    if (schedules[schedule]->grouped && shape->stages > 1 && micros % 2)
+        plan->chunk_group = micros - micros % 3; /* often none that may be */
     plan->clip_norm = schedules[schedule]->updates_each ? 0 : 1;
     plan->clock = (micros + shape->stages) % CLOCK_COUNT;
     for (int l = 0; l < plan->layer_count; l++)
@@ -312,6 +314,64 @@ START_TEST(stretches_are_those_of_the_closed_forms)
 }
 END_TEST
 
+/* The forward passes of a stage as Megatron-Core lists them (get_schedule_table(), megatron/core/pipeline_parallel/
+ * schedules.py): group after group, of each group chunk after chunk. */
+static void check_group(int schedule, int stages, int chunks, int micros, int group)
+{
+    struct arena arena = { 0 };
+    struct clock clock = { 0 };
+    struct error err = { 0 };
+    struct plan_stage rows[4] = { 0 };
+    struct layer_range later[16] = { 0 };
+    struct plan plan = { .schedule = schedule,
+                         .stage_count = stages,
+                         .chunk_count = chunks,
+                         .chunk_group = group,
+                         .micro_batch_count = micros,
+                         .stages = rows,
+                         .later_chunks = later };
+    int64_t end = 0;
+    ck_assert_msg(clock_run(&clock, &plan, false, NULL, &arena, &err), "%s", err.message);
+    for (int s = 0; s < stages; s++) {
+        const struct stage_clock *stage = &clock.stages[s];
+        struct schedule_place place = schedule_place_of(&plan, s);
+        int at = 0;
+        for (int first = 0; first < micros; first += group)
+            for (int chunk = 0; chunk < chunks; chunk++)
+                for (int micro = first; micro < first + group && micro < micros; micro++, at++) {
+                    while (stage->actions[at].kind != ACTION_FORWARD)
+                        at++;
+                    ck_assert_int_eq(stage->actions[at].micro, micro);
+                    ck_assert_int_eq(stage->actions[at].chunk, chunk);
+                }
+        int warm = 2 * (stages - s - 1) + (chunks - 1) * group + 1; /* its get_pp_rank_microbatches(), and one */
+        ck_assert_int_eq(schedule_held(schedules[schedule], &place), warm < micros * chunks ? warm : micros * chunks);
+        end = stage->end[stage->count - 1] > end ? stage->end[stage->count - 1] : end;
+    }
+    ck_assert_int_eq(end, 3 * (chunks * micros + stages - 1)); /* idle as long as where the stages divide */
+    arena_free(&arena);
+}
+
+START_TEST(groups_are_those_of_megatron)
+{
+    int schedule = schedule_find("interleaved"), checked = 0;
+    for (int stages = 2; stages <= 4; stages++)
+        for (int chunks = 2; chunks <= 4; chunks++)
+            for (int micros = 1; micros <= 4 * stages; micros++) {
+                int least = schedule_least_group(stages, micros);
+                ck_assert_int_eq(least > 0, micros >= stages);
+                ck_assert(micros % stages != 0 || least == stages);
+                for (int group = 1; group <= micros; group++)
+                    if (schedule_group_legal(stages, micros, group)) {
+                        ck_assert_int_ge(group, least);
+                        check_group(schedule, stages, chunks, micros, group);
+                        checked++;
+                    }
+            }
+    ck_assert_int_eq(checked, 276);
+}
+END_TEST
+
 static Suite *schedules_suite(void)
 {
     Suite *suite = suite_create("schedules");
@@ -328,6 +388,7 @@ static Suite *schedules_suite(void)
     tcase_add_loop_test(each, turns_do_not_stall, 0, count);
     tcase_add_loop_test(each, stretches_are_those_of_the_closed_forms, 0, count);
     suite_add_tcase(suite, each);
+    CHECK_ADD(suite, groups_are_those_of_megatron);
     CHECK_ADD(suite, places_serve_a_step);
     CHECK_ADD(suite, turns_count_in_their_own_micro_batches);
     return suite;

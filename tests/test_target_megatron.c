@@ -122,11 +122,12 @@ START_TEST(test_command_line)
         "--num-layers-per-virtual-pipeline-stage 4 "
         "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce "
         "--overlap-param-gather "
-        "--recompute-granularity selective --lr 3e-4 --train-iters 100 --no-such-thing 3 --tp-comm-overlap");
+        "--microbatch-group-size-per-virtual-pipeline-stage 6 --recompute-granularity selective --lr 3e-4 --train-iters 100 --no-such-thing 3 --tp-comm-overlap");
     ck_assert_int_eq(read.devices, 32);
     ck_assert_int_eq(read.launch.tensor, 2);
     ck_assert_int_eq(read.launch.data, 4);
     ck_assert_int_eq(read.launch.chunks, 2);
+    ck_assert_int_eq(read.launch.chunk_group, 6); /* and a rest of 4 */
     ck_assert_int_eq(read.launch.schedule, SCHEDULE_interleaved);
     ck_assert_int_eq(read.launch.piece_count, 8);
     for (int i = 0; i < 8; i++)

@@ -22,6 +22,8 @@ bool estimate_shorten(struct plan **out, struct graph **graph, const struct mode
         return fail_memory(err);
     shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
     shorter->micro_batch_count = micro_batches;
+    if (schedules[plan->schedule]->grouped)
+        shorter->chunk_group = (int)min_i64(schedule_group(plan), micro_batches);
     return plan_graph(graph, model, shorter, err) && plan_check(shorter, *graph, err);
 }
 
@@ -43,7 +45,8 @@ int estimate_micro_batch_unit(const struct plan *plan)
     int turns = 1;
     for (int s = 0; s < plan->stage_count; s++)
         turns = (int)max_i64(turns, plan_stage_turns(plan, s));
-    return turns * schedule_unit(schedules[plan->schedule], plan->stage_count);
+    const struct schedule *schedule = schedules[plan->schedule];
+    return turns * (schedule->grouped ? schedule_group(plan) : schedule_unit(schedule, plan->stage_count));
 }
 
 /* Of the stage's activations so many have places when a step has so many micro-batches. */
@@ -75,6 +78,8 @@ int estimate_settled_micro_batches(const struct plan *plan)
         turns = (int)max_i64(turns, plan_stage_turns(plan, s));
     }
     int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), estimate_micro_batch_unit(plan));
+    few +=
+        plan->micro_batch_count % estimate_micro_batch_unit(plan); /* what is left over is no group like the others */
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
 }
 

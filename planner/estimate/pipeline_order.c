@@ -154,6 +154,7 @@ static bool list_receives(struct ordering *o, const int *work, struct error *err
     struct clock clock = { 0 };
     struct plan walked = *o->p->plan;
     walked.micro_batch_count = o->p->micro_batches;
+    walked.chunk_group = schedules[walked.schedule]->grouped ? schedule_group(o->p->plan) : 0;
     if (o->early && !clock_run(&clock, &walked, false, work, &o->scratch, err))
         return false;
     for (int k = 0; k < walked.stage_count; k++) {
@@ -329,6 +330,7 @@ static bool open_stage(struct ordering *o, int stage)
     int chunks = o->p->plan->chunk_count;
     size_t messages = 0; /* out, and as many in */
     place.micro_count = share_of(o->p, stage);
+    place.group = schedule_group(o->p->plan);
     int each = (chunks == 1 ? place.micro_count : o->p->micro_batches) / plan_copies(o->p->plan);
     s->action_count = schedule->order(&place, NULL);
     s->actions = arena_alloc(&o->scratch, (size_t)s->action_count, sizeof *s->actions);
@@ -424,15 +426,15 @@ static const int *work_of(const struct chain *chain, struct pipeline_shelf *shel
 /* What the order follows from, in the arena. */
 static int64_t *key_of(const struct pipeline *p, const int *work, struct arena *arena, size_t *words)
 {
-    enum { LINK_WORDS = 4, COMMON = 6 };
+    enum { LINK_WORDS = 4, COMMON = 7 };
     const struct plan *plan = p->plan;
     int64_t *key = arena_alloc(
         arena, COMMON + (size_t)(plan->stage_count + p->piece_count + LINK_WORDS * p->link_count), sizeof *key);
     size_t n = 0;
     if (!key)
         return NULL;
-    const int64_t common[COMMON] = { plan->schedule,   plan->stage_count,     plan->chunk_count,
-                                     p->micro_batches, plan->extra_in_flight, work != NULL };
+    const int64_t common[COMMON] = { plan->schedule,        plan->stage_count, plan->chunk_count,   p->micro_batches,
+                                     plan->extra_in_flight, work != NULL,      schedule_group(plan) };
     for (int i = 0; i < COMMON; i++)
         key[n++] = common[i];
     for (int k = 0; k < plan->stage_count; k++)

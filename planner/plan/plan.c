@@ -359,6 +359,8 @@ uint64_t plan_hash(const struct plan *plan)
             hash = hash_i64(hash_string(hash, optimizer_parts[i].key), plan->optimizer.part[i]);
     if (plan->loss_chunks > 1)
         hash = hash_i64(hash_string(hash, "loss_chunks"), plan->loss_chunks);
+    if (plan->chunk_group > 0)
+        hash = hash_i64(hash_string(hash, "chunk_group"), plan->chunk_group);
     if (plan->whole_blocks)
         hash = hash_string(hash, "whole_blocks");
     if (plan->clock != CLOCK_EVEN)

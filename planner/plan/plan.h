@@ -93,6 +93,7 @@ struct plan {
     bool whole_blocks;     /* its layers are those of a graph whose blocks are whole (models/whole_blocks.h) */
     int stage_count, layer_count, rank_count;
     int chunk_count; /* pieces of the model that each stage holds; 1 unless the schedule interleaves */
+    int chunk_group; /* micro-batches that go through a chunk before the stage's next one; 0: schedule_least_group() */
     struct plan_stage *stages;
     struct layer_range *later_chunks; /* [(chunk - 1) * stage_count + stage], of chunk 1 and up; NULL: none */
     struct plan_layer *layers;        /* by place in the order */

@@ -270,7 +270,14 @@ static bool check_micro_batches(const struct plan *plan, struct error *err)
     const struct schedule *schedule = schedules[plan->schedule];
     int micros = plan->micro_batch_count, unit = schedule_unit(schedule, plan->stage_count),
         below = micros / unit * unit;
-    if (below != micros)
+    if (plan->chunk_group > 0 && !(schedule->grouped && schedule_group_legal(unit, micros, plan->chunk_group)))
+        return fail(
+            err,
+            "plan: groups of %d micro-batches: schedule %s takes %s%d to %d of %d micro-batches, and of what is "
+            "left over none or as many as the %d stages; the least is %d",
+            plan->chunk_group, schedule->name, schedule->grouped ? "" : "none; interleaved takes ", unit, micros, micros,
+            unit, schedule_least_group(unit, micros));
+    if (below != micros && !(schedule->grouped && micros >= unit))
         return fail(err,
                     "plan: schedule %s: expected the micro-batches to be a multiple of the %d %s, found %d; the "
                     "nearest valid numbers are %d and %d",

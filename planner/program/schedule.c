@@ -1,4 +1,5 @@
 #include "planner/program/schedule.h"
+#include "base/num.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,28 @@ int schedule_unit(const struct schedule *schedule, int stages)
     return schedule->by_stages ? stages : schedule->copies ? 2 : 1;
 }
 
+bool schedule_group_legal(int stages, int micro_batches, int group)
+{
+    int rest = group > 0 ? micro_batches % group : 0;
+    return group >= stages && group <= micro_batches && (rest == 0 || rest >= stages);
+}
+
+int schedule_least_group(int stages, int micro_batches)
+{
+    int group = stages;
+    while (group <= micro_batches && !schedule_group_legal(stages, micro_batches, group))
+        group++;
+    return group <= micro_batches ? group : 0;
+}
+
+int schedule_group(const struct plan *plan)
+{
+    if (!schedules[plan->schedule]->grouped)
+        return 1;
+    return plan->chunk_group > 0 ? plan->chunk_group
+                                 : (int)max_i64(1, schedule_least_group(plan->stage_count, plan->micro_batch_count));
+}
+
 int schedule_least_chunks(const struct schedule *schedule)
 {
     return schedule->interleaves ? 2 : 1;
@@ -118,6 +141,7 @@ struct schedule_place schedule_place_of(const struct plan *plan, int stage)
 {
     int first = stage - plan->stages[stage].turn, turns = plan_stage_turns(plan, stage);
     struct schedule_place place = { .chunks = plan->chunk_count,
+                                    .group = plan->chunk_group,
                                     .micro_count = plan_stage_micro_batches(plan, stage),
                                     .ahead = shared_out(plan->stage_count - first, turns) };
     place.extra_in_flight = shared_out(plan->stage_count - first + plan->extra_in_flight, turns) - place.ahead;

@@ -18,6 +18,7 @@ struct action {
 struct schedule_place {
     int stages, stage;   /* replicas that take turns count once */
     int chunks;          /* pieces of the model on each stage, round by round */
+    int group;           /* micro-batches of a round (schedule_group()); 0: schedule_least_group() */
     int micro_count;     /* of this stage; at most PLAN_MAX_MICRO_BATCHES, as extra_in_flight */
     int ahead;           /* its own micro-batches that the stages from this one on hold when each holds one */
     int extra_in_flight; /* warm-up beyond the schedule's own */
@@ -41,7 +42,8 @@ struct schedule {
     bool copies; /* each chunk is a stage of a copy of the whole model; copies take micro-batches in turn */
     /* The order is laid out as if a backward pass took as long as a forward pass; else twice as long (clock.h). */
     bool equal_passes;
-    bool by_stages;                                            /* micro-batches must be a multiple of the stages */
+    bool by_stages; /* micro-batches must be a multiple of the stages; */
+    bool grouped;   /* or go in groups of at least as many, what is left over no less, where a plan says so */
     bool (*legal)(const struct plan *plan, struct error *err); /* beyond all that; may be NULL: always */
     /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. The opening comes
      * first; without it the order repeats step by step. */
@@ -69,6 +71,14 @@ void schedule_set_piece(struct plan *plan, int piece, struct layer_range range);
 /* Micro-batches must be a multiple of it. */
 int schedule_unit(const struct schedule *schedule, int stages);
 int schedule_least_chunks(const struct schedule *schedule);
+/* What Megatron-Core's --microbatch-group-size-per-virtual-pipeline-stage may be: groups of at least as many
+ * micro-batches as stages, and of what is left over none or no less (megatron/core/pipeline_parallel/schedules.py,
+ * forward_backward_pipelining_with_interleaving). */
+bool schedule_group_legal(int stages, int micro_batches, int group);
+/* The least of them: the stages, where they divide. 0: there are fewer micro-batches than stages. */
+int schedule_least_group(int stages, int micro_batches);
+/* The plan's; 1 where the schedule has none. */
+int schedule_group(const struct plan *plan);
 /* legal() of schedules whose two chunks are copies. */
 bool schedule_check_copies(const struct plan *plan, struct error *err);
 /* Whether the schedule takes these numbers, by its flags alone: legal() may know more. */

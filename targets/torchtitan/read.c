@@ -470,6 +470,8 @@ static bool read_batch(struct reading *r)
     if (launch->pipeline > 1 && launch->schedule == SCHEDULE_interleaved && rounds > 0 && together % rounds != 0)
         return fail(r->err, "%s: Interleaved1F1B with %lld micro-batches on %lld stages: expected a multiple of %lld",
                     r->settings.name, (long long)together, (long long)launch->pipeline, (long long)rounds);
+    if (launch->pipeline > 1 && launch->schedule == SCHEDULE_interleaved && rounds > 0)
+        launch->chunk_group = together / rounds == launch->pipeline ? 0 : together / rounds;
     return true;
 }
 

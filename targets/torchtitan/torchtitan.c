@@ -153,7 +153,9 @@ static bool rounds_fit(const struct launch *launch, const struct launch_context 
 {
     (void)context;
     int64_t count = launch_micro_batches(launch), rounds = count / launch->pipeline;
-    return launch->pipeline == 1 || launch->schedule != SCHEDULE_interleaved || rounds == 0 || count % rounds == 0;
+    int64_t group = launch->chunk_group > 0 ? launch->chunk_group : launch->pipeline;
+    return launch->pipeline == 1 || launch->schedule != SCHEDULE_interleaved || rounds == 0 ||
+           (count % rounds == 0 && count / rounds == group);
 }
 static bool pieces_fit(const struct launch *launch, const struct launch_context *context)
 {
