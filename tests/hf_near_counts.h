@@ -140,6 +140,61 @@ static const struct {
       "_layers\":48,\"intermediate_size\":5120,\"vocab_size\":154,\"do_stable_layer_norm\":true,\"feat_extract_norm\":\"layer\",\"conv_"
       "bias\":true,\"adapter_attn_dim\":16}",
       964845850 },
+    { "{\"model_type\":\"aria_text\",\"architectures\":[\"AriaTextForCausalLM\"],\"hidden_size\":2560,\"intermediate_size\":1664,\"num_"
+      "hidden_layers\":28,\"num_attention_heads\":20,\"num_key_value_heads\":20,\"head_dim\":128,\"vocab_size\":100352,\"moe_num_expert"
+      "s\":64,\"moe_topk\":6,\"moe_num_shared_experts\":2,\"tie_word_embeddings\":false}",
+      24869091840 },
+    { "{\"model_type\":\"olmo_hybrid\",\"architectures\":[\"OlmoHybridForCausalLM\"],\"vocab_size\":100352,\"hidden_size\":3840,\"inter"
+      "mediate_size\":11008,\"num_hidden_layers\":32,\"num_attention_heads\":30,\"num_key_value_heads\":30,\"linear_num_key_heads\":30,"
+      "\"linear_num_value_heads\":30,\"linear_key_head_dim\":96,\"linear_value_head_dim\":192,\"linear_conv_kernel_dim\":4,\"layer_type"
+      "s\":[\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\""
+      ",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"lin"
+      "ear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_"
+      "attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attent"
+      "ion\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention"
+      "\",\"full_attention\"],\"tie_word_embeddings\":false}",
+      7430870688 },
+    { "{\"model_type\":\"laguna\",\"architectures\":[\"LagunaForCausalLM\"],\"vocab_size\":100352,\"hidden_size\":2048,\"intermediate_s"
+      "ize\":8192,\"num_hidden_layers\":40,\"num_attention_heads\":48,\"num_key_value_heads\":8,\"head_dim\":128,\"moe_intermediate_siz"
+      "e\":512,\"shared_expert_intermediate_size\":512,\"num_experts_per_tok\":8,\"num_experts\":256,\"mlp_layer_types\":[\"dense\",\"s"
+      "parse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\""
+      ",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"spar"
+      "se\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\"sparse\",\""
+      "sparse\",\"sparse\",\"sparse\",\"sparse\"],\"tie_word_embeddings\":false}",
+      33189975808 },
+    { "{\"model_type\":\"cohere2_moe\",\"architectures\":[\"Cohere2MoeForCausalLM\"],\"vocab_size\":256000,\"hidden_size\":8192,\"inter"
+      "mediate_size\":22528,\"num_hidden_layers\":40,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,\"num_expert"
+      "s\":8,\"num_experts_per_tok\":2,\"sliding_window\":4096,\"tie_word_embeddings\":true}",
+      185307308032 },
+    { "{\"model_type\":\"led\",\"architectures\":[\"LEDForConditionalGeneration\"],\"vocab_size\":50265,\"d_model\":768,\"encoder_layer"
+      "s\":6,\"decoder_layers\":6,\"encoder_ffn_dim\":3072,\"decoder_ffn_dim\":3072,\"encoder_attention_heads\":12,\"decoder_attention_"
+      "heads\":12,\"max_encoder_position_embeddings\":16384,\"max_decoder_position_embeddings\":1024,\"tie_word_embeddings\":true}",
+      161844480 },
+    { "{\"model_type\":\"mvp\",\"architectures\":[\"MvpForConditionalGeneration\"],\"vocab_size\":50267,\"d_model\":1024,\"encoder_laye"
+      "rs\":12,\"decoder_layers\":12,\"encoder_ffn_dim\":4096,\"decoder_ffn_dim\":4096,\"encoder_attention_heads\":16,\"decoder_attenti"
+      "on_heads\":16,\"max_position_embeddings\":1024,\"tie_word_embeddings\":true}",
+      406293504 },
+    { "{\"model_type\":\"solar_open\",\"architectures\":[\"SolarOpenForCausalLM\"],\"vocab_size\":196608,\"hidden_size\":4096,\"num_hid"
+      "den_layers\":48,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,\"moe_intermediate_size\":1280,\"intermedi"
+      "ate_size\":10240,\"num_experts_per_tok\":8,\"n_shared_experts\":1,\"n_routed_experts\":128,\"n_group\":1,\"topk_group\":1,\"tie_"
+      "word_embeddings\":false}",
+      102651793408 },
+    /* Files as their makers wrote them, and the parameters that they publish. */
+    { "{\"d_model\":768,\"n_layer\":24,\"vocab_size\":50277,\"ssm_cfg\":{},\"rms_norm\":true,\"pad_vocab_size_multiple\":8}",
+      129135360 },
+    { "{\"d_model\":768,\"n_layer\":24,\"vocab_size\":50277,\"ssm_cfg\":{\"layer\":\"Mamba2\"},\"rms_norm\":true,\"pad_vocab_size_multi"
+      "ple\":16,\"tie_embeddings\":true}",
+      128989632 },
+    { "{\"activation_fn_name\":\"swish\",\"architectures\":[\"OpenELMForCausalLM\"],\"ffn_dim_divisor\":256,\"ffn_multipliers\":[0.5,0."
+      "73,0.97,1.2,1.43,1.67,1.9,2.13,2.37,2.6,2.83,3.07,3.3,3.53,3.77,4.0],\"ffn_with_glu\":true,\"head_dim\":64,\"max_context_length"
+      "\":2048,\"model_dim\":1280,\"model_type\":\"openelm\",\"normalize_qk_projections\":true,\"num_kv_heads\":[3,3,3,3,3,4,4,4,4,4,4,"
+      "4,5,5,5,5],\"num_query_heads\":[12,12,12,12,12,16,16,16,16,16,16,16,20,20,20,20],\"num_transformer_layers\":16,\"rope_freq_const"
+      "ant\":10000,\"share_input_output_layers\":true,\"vocab_size\":32000}",
+      271527168 },
+    { "{\"activation_type\":\"swiglu\",\"architectures\":[\"OLMoForCausalLM\"],\"d_model\":4096,\"embedding_size\":50304,\"include_bias"
+      "\":false,\"max_sequence_length\":2048,\"mlp_hidden_size\":22016,\"mlp_ratio\":4,\"model_type\":\"hf_olmo\",\"n_heads\":32,\"n_la"
+      "yers\":32,\"vocab_size\":50280,\"weight_tying\":false}",
+      6888095744 },
 };
 /* clang-format on */
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,   hf_experts,    hf_encoders,
-                                                         hf_hybrids, hf_states, hf_linears,    hf_seq2seqs,
-                                                         hf_images,  hf_gemmas, hf_recurrents, hf_sounds,
-                                                         hf_latents };
+static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,    hf_experts,    hf_encoders,
+                                                         hf_hybrids, hf_states,  hf_linears,    hf_seq2seqs,
+                                                         hf_images,  hf_gemmas,  hf_recurrents, hf_sounds,
+                                                         hf_latents, hf_sparses, hf_originals };
 enum { GROUPS = sizeof groups / sizeof *groups, MOST_FURTHER = 16 };
 
 /* ---- which family ---- */
@@ -88,7 +88,8 @@ static bool check_classes(struct hf_reader *r, const char *type)
         if (!json_string(json_at(list, i), &found, r->err))
             return false;
         const struct hf_family *other = find_class(found);
-        if (!r->nested && other && other != r->family && strcmp(r->family->type, type) == 0)
+        if (!r->nested && other && other != r->family && !is_of_family(found, r->family) &&
+            strcmp(r->family->type, type) == 0)
             return json_fail(json_at(list, i), r->err,
                              "expected a class of the model_type (\"%s\" at line %d, column %d) such as %s, found "
                              "\"%.64s\": correct the one that is wrong",
@@ -127,6 +128,8 @@ static const struct hf_family *nearest(const char *type)
 /* What the keys that are there look like. */
 static const struct hf_family *by_keys(const struct json *root)
 {
+    if (hf_given(root, "ssm_cfg"))
+        return find_type("mamba_ssm");
     if (hf_given(root, "kv_lora_rank"))
         return find_type("deepseek_v3");
     if (hf_given(root, "num_local_experts"))
@@ -272,8 +275,8 @@ static bool read_classes(struct hf_reader *r)
     }
     size_t length = strlen(name);
     bool sequence = strstr(name, "ForSequenceClassification") != NULL;
-    if (length > 5 && strcmp(name + length - 5, "Model") == 0 && !strstr(name, "HeadModel") && !strstr(name, "For") &&
-        strcmp(name, r->family->class_name) != 0)
+    if ((!r->nested || f->image_size) && length > 5 && strcmp(name + length - 5, "Model") == 0 &&
+        !strstr(name, "HeadModel") && !strstr(name, "For") && strcmp(name, r->family->class_name) != 0)
         without_head(r, name);
     if (f->image_size)
         return true;

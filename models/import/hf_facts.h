@@ -141,16 +141,9 @@ struct hf_family {
     bool (*add)(struct hf_reader *r, struct model *model);      /* adds all layers. NULL: a chain of blocks */
 };
 /* The families of each file, NULL-terminated. */
-extern const struct hf_family *const hf_llamas[],
-    *const hf_gpts[], *const hf_experts[], *const hf_encoders[], *const hf_hybrids[],
-                                                                     *const hf_states[],
-                                                                         *const hf_linears[],
-                                                                             *const hf_seq2seqs[],
-                                                                                 *const hf_images[],
-                                                                                     *const hf_gemmas[],
-                                                                                         *const hf_recurrents[],
-                                                                                             *const hf_sounds[],
-                                                                                                 *const hf_latents[];
+typedef const struct hf_family *const hf_family_list[];
+extern hf_family_list hf_llamas, hf_gpts, hf_experts, hf_encoders, hf_hybrids, hf_states, hf_linears, hf_seq2seqs,
+    hf_images, hf_gemmas, hf_recurrents, hf_sounds, hf_latents, hf_sparses, hf_originals;
 
 /* Adds a line about the file to what is said to the user. */
 void hf_note(struct hf_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

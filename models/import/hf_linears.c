@@ -73,6 +73,30 @@ FAMILY(qwen3_next) = {
     .blocks = blocks_of_qwen,
 };
 
+/* OLMo Team 2026: norms of what full attention and its network give, of what the other blocks read. */
+static bool blocks_of_olmo(struct hf_reader *r)
+{
+    if (!blocks_of_qwen(r))
+        return false;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        struct hf_block *b = &r->blocks[i];
+        if (b->mixer == HF_LINEAR)
+            continue;
+        b->attention.norm = b->mlp.norm = NORM_NONE;
+        b->attention.output_norm = b->mlp.output_norm = r->facts.norm;
+    }
+    return true;
+}
+static const struct hf_name olmo_names[] = { ATTENTION_BIAS, { 0 } };
+FAMILY(olmo_hybrid) = {
+    .type = "olmo_hybrid",
+    .class_name = "OlmoHybridForCausalLM",
+    .names = olmo_names,
+    .facts = { HF_LLAMA_FACTS, .positions = 65536, .place = HF_ROTARY, .qk_norm = QK_NORM_WHOLE, .qk_kind = NORM_RMS,
+               .key_heads = 30, .value_heads = 30, .key_width = 96, .value_width = 192, .conv = 4 },
+    .blocks = blocks_of_olmo,
+};
+
 /* Moonshot AI 2025 (Kimi Linear): delta rules with a decay for each element of a key, and latent attention without
  * positions in some blocks. Older files number the blocks from 1, in a box of their own. */
 static const struct hf_name kimi_names[] = {
@@ -160,4 +184,4 @@ FAMILY(kimi_linear) = {
     .blocks = blocks_of_kimi,
 };
 
-const struct hf_family *const hf_linears[] = { &qwen3_5, &qwen3_5_moe, &qwen3_next, &kimi_linear, NULL };
+const struct hf_family *const hf_linears[] = { &qwen3_5, &qwen3_5_moe, &qwen3_next, &olmo_hybrid, &kimi_linear, NULL };

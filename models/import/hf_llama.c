@@ -35,7 +35,7 @@ static const struct hf_name qwen2_names[] = { HF_NAME("use_sliding_window", FLAG
 FAMILY(qwen2) = {
     .type = "qwen2",
     .class_name = "Qwen2ForCausalLM",
-    .others = " qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text mimo qwen2_5_omni_text ",
+    .others = " minicpmv minicpmo qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text mimo qwen2_5_omni_text ",
     .names = qwen2_names,
     .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 22016, .vocab = 151936,
                .positions = 32768, .qkv_bias = true },
@@ -111,7 +111,7 @@ static bool read_phi3(struct hf_reader *r)
 FAMILY(phi3) = {
     .type = "phi3",
     .class_name = "Phi3ForCausalLM",
-    .others = " phi4mm phi4_multimodal phi3small ",
+    .others = " phi3_v phi4mm phi4_multimodal phi3small ",
     .facts = { HF_LLAMA_FACTS, .hidden = 3072, .blocks = 32, .heads = 32, .inner = 8192, .vocab = 32064,
                .positions = 4096, .epsilon = 1e-5 },
     .read = read_phi3,

@@ -144,6 +144,7 @@ static const struct hf_name t5_names[] = { HF_NAME("is_encoder_decoder", ONLY_TR
 FAMILY(t5) = {
     .type = "t5",
     .class_name = "T5ForConditionalGeneration",
+    .others = " longt5 ",
     .names = t5_names,
     .facts = { T5_FACTS, .tied = true },
     .read = read_t5,
@@ -183,7 +184,7 @@ static bool read_bart(struct hf_reader *r)
 FAMILY(bart) = {
     .type = "bart",
     .class_name = "BartForConditionalGeneration",
-    .others = " plbart blenderbot-small ",
+    .others = " plbart blenderbot-small mvp ",
     .names = bart_names,
     .facts = { BART_FACTS, .place = HF_LEARNED, .position_offset = 2, .post_norm = true },
     .read = read_bart,
@@ -195,6 +196,41 @@ FAMILY(mbart) = {
     .names = bart_names,
     .facts = { BART_FACTS, .place = HF_LEARNED, .position_offset = 2 },
     .read = read_bart,
+    .add = add_both,
+};
+/* Beltagy et al. 2020 (LED): matrices of their own in the encoder for what tokens that see all others read. */
+static const struct hf_name led_names[] = { HF_NAME("is_encoder_decoder", ONLY_TRUE, hidden),
+                                            HF_NAME("d_model", SIZE, hidden),
+                                            HF_NAME("encoder_layers", SIZE, blocks),
+                                            HF_NAME("decoder_layers", SIZE, decoder_blocks),
+                                            HF_NAME("encoder_attention_heads", SIZE, heads),
+                                            HF_NAME("encoder_ffn_dim", SIZE, inner),
+                                            HF_NAME("decoder_ffn_dim", SIZE, decoder_inner),
+                                            HF_NAME("max_decoder_position_embeddings", SIZE, positions),
+                                            HF_NAME("max_encoder_position_embeddings", SIZE, source_positions),
+                                            { 0 } };
+static bool read_led(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    if (!f->decoder_inner)
+        f->decoder_inner = f->inner;
+    if (f->source_positions < f->positions)
+        return json_fail(hf_place_of(r, HF_FACT(source_positions)), r->err, "expected at least %s (%lld), found %lld",
+                         hf_name_of(r, HF_FACT(positions)), (long long)f->positions, (long long)f->source_positions);
+    f->inner += 3 * f->hidden / 2;
+    hf_note(
+        r,
+        "its encoder's matrices for tokens that see all others are planned as %lld more neurons of each network, its "
+        "windows as attention to all of as many tokens as its decoder reads",
+        (long long)(3 * f->hidden / 2));
+    return read_bart(r);
+}
+FAMILY(led) = {
+    .type = "led",
+    .class_name = "LEDForConditionalGeneration",
+    .names = led_names,
+    .facts = { BART_FACTS, .place = HF_LEARNED, .post_norm = true, .source_positions = 16384 },
+    .read = read_led,
     .add = add_both,
 };
 /* Sinusoidal positions count as weights where the library keeps them so. */
@@ -272,5 +308,5 @@ FAMILY(whisper) = {
     .add = add_both,
 };
 
-const struct hf_family *const hf_seq2seqs[] = { &t5,  &mt5,    &bart,       &mbart,   &pegasus,
+const struct hf_family *const hf_seq2seqs[] = { &t5,  &mt5,    &bart,       &mbart,   &led, &pegasus,
                                                 &m2m, &marian, &blenderbot, &whisper, NULL };

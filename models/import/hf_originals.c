@@ -1,0 +1,173 @@
+/* Files as the makers of models wrote them, beside the library's own. */
+#include "models/import/hf_facts.h"
+#include <stdio.h>
+#include <string.h>
+
+#define FAMILY(symbol) static const struct hf_family symbol
+
+/* Groeneveld et al. 2024 (OLMo): the inner width is that of gate and network together; norms without weights. */
+static const struct hf_name olmo_names[] = { HF_NAME("d_model", SIZE, hidden),
+                                             HF_NAME("n_layers", SIZE, blocks),
+                                             HF_NAME("n_heads", SIZE, heads),
+                                             HF_NAME("n_kv_heads", SIZE, kv_heads),
+                                             HF_NAME("mlp_hidden_size", SIZE, inner),
+                                             HF_NAME("mlp_ratio", SIZE, inner_factor),
+                                             HF_NAME("max_sequence_length", SIZE, positions),
+                                             HF_NAME("embedding_size", SIZE, vocab),
+                                             HF_NAME("vocab_size", IGNORED, vocab),
+                                             HF_NAME("weight_tying", FLAG, tied),
+                                             HF_NAME("include_bias", FLAG, qkv_bias),
+                                             HF_NAME("include_bias", FLAG, output_bias),
+                                             HF_NAME("include_bias", FLAG, mlp_bias),
+                                             HF_NAME("activation_type", WORD, activation),
+                                             { 0 } };
+static bool read_olmo(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    bool one;
+    if (!hf_get_bool(r->root, "multi_query_attention", false, &one, r->err))
+        return false;
+    f->kv_heads = one ? 1 : f->kv_heads;
+    f->gated = strstr(f->activation, "glu") != NULL;
+    f->inner = f->gated && f->inner > 1 ? f->inner / 2 : f->inner;
+    hf_note(r, "its norms have no weights: planned with %lld weights of norms that the file's model has not",
+            (long long)((2 * f->blocks + 1) * f->hidden));
+    return true;
+}
+FAMILY(hf_olmo) = {
+    .type = "hf_olmo",
+    .class_name = "OLMoForCausalLM",
+    .names = olmo_names,
+    .facts = { HF_LLAMA_FACTS, .norm = NORM_LAYER_NO_BIAS, .epsilon = 1e-5, .activation = "swiglu", .inner_factor = 4,
+               .vocab = 50304 },
+    .read = read_olmo,
+};
+
+/* Mehta et al. 2024 (OpenELM): heads and widths of each block by lists. */
+static const struct hf_name openelm_names[] = { HF_NAME("model_dim", SIZE, hidden),
+                                                HF_NAME("num_transformer_layers", SIZE, blocks),
+                                                HF_NAME("max_context_length", SIZE, positions),
+                                                HF_NAME("share_input_output_layers", FLAG, tied),
+                                                HF_NAME("normalize_qk_projections", FLAG, normed_queries),
+                                                HF_NAME("rope_freq_constant", BASE, rope_base),
+                                                HF_NAME("activation_fn_name", WORD, activation),
+                                                HF_NAME("ffn_with_glu", FLAG, gated),
+                                                { 0 } };
+static bool read_openelm(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    if (!f->head_dim)
+        return json_fail(r->root, r->err, "expected the key \"head_dim\", found an object without it");
+    f->qk_norm = f->normed_queries ? QK_NORM_HEAD : QK_NORM_NONE;
+    return true;
+}
+static bool blocks_of_openelm(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    const struct json *heads, *kv_heads, *ratios;
+    int64_t divisor;
+    double ratio;
+    if (!hf_require(r->root, "num_query_heads", &heads, r->err) ||
+        !hf_require(r->root, "num_kv_heads", &kv_heads, r->err) ||
+        !hf_require(r->root, "ffn_multipliers", &ratios, r->err) ||
+        !hf_get_list(r, "num_query_heads", f->blocks, &heads) ||
+        !hf_get_list(r, "num_kv_heads", f->blocks, &kv_heads) ||
+        !hf_get_list(r, "ffn_multipliers", f->blocks, &ratios) ||
+        !hf_get_size(r->root, "ffn_dim_divisor", 256, &divisor, r->err))
+        return false;
+    for (int64_t i = 0; i < f->blocks; i++) {
+        struct hf_block *b = &r->blocks[i];
+        if (!json_int(json_at(heads, (int)i), 1, 1 << 16, &b->attention.heads, r->err) ||
+            !json_int(json_at(kv_heads, (int)i), 1, 1 << 16, &b->attention.kv_heads, r->err) ||
+            !json_double(json_at(ratios, (int)i), 1e-3, 1e3, &ratio, r->err))
+            return false;
+        if (b->attention.heads % b->attention.kv_heads)
+            return json_fail(json_at(kv_heads, (int)i), r->err,
+                             "expected a divisor of num_query_heads (%lld), found %lld", (long long)b->attention.heads,
+                             (long long)b->attention.kv_heads);
+        const double wanted = ratio * (double)f->hidden;
+        int64_t inner = (int64_t)(wanted + (double)divisor / 2) / divisor * divisor;
+        inner = inner < divisor ? divisor : inner;
+        b->mlp.inner = (double)inner < 0.9 * wanted ? inner + divisor : inner;
+    }
+    return true;
+}
+FAMILY(openelm) = {
+    .type = "openelm",
+    .class_name = "OpenELMForCausalLM",
+    .names = openelm_names,
+    .facts = { HF_LLAMA_FACTS, .heads = 1, .inner = 1, .tied = true, .qk_kind = NORM_RMS, .activation = "swish",
+               .vocab = 32000, .no_required = true },
+    .read = read_openelm,
+    .blocks = blocks_of_openelm,
+};
+
+/* Gu & Dao 2023, Dao & Gu 2024: the table of tokens is padded. */
+static const struct hf_name mamba_names[] = {
+    HF_NAME("d_model", SIZE, hidden), HF_NAME("n_layer", SIZE, blocks), HF_NAME("tie_embeddings", FLAG, tied), { 0 }
+};
+static bool read_mamba(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *box = hf_given(r->root, "ssm_cfg"), *attention = hf_given(r->root, "attn_layer_idx");
+    const char *layer = "Mamba1";
+    int64_t multiple;
+    if (box && json_type(box) != JSON_OBJECT)
+        return json_fail(box, r->err, "expected an object, found %s", json_type_name(json_type(box)));
+    if (attention && json_count(attention) > 0)
+        return json_fail(attention, r->err,
+                         "blocks of attention between these state spaces cannot be planned: describe "
+                         "the model in the native format");
+    if (!hf_get_size(r->root, "pad_vocab_size_multiple", 8, &multiple, r->err) ||
+        (box && !hf_get_string(box, "layer", layer, &layer, r->err)))
+        return false;
+    const bool second = strcmp(layer, "Mamba2") == 0;
+    f->state = second ? 128 : 16;
+    f->state_head_dim = 64;
+    if (box &&
+        (!hf_get_size(box, "d_state", f->state, &f->state, r->err) ||
+         !hf_get_size(box, "expand", 2, &f->state_expand, r->err) || !hf_get_size(box, "d_conv", 4, &f->conv, r->err) ||
+         !hf_get_size(box, "headdim", 64, &f->state_head_dim, r->err) ||
+         !hf_get_size(box, "ngroups", 1, &f->state_groups, r->err)))
+        return false;
+    f->state_heads = second ? f->state_expand * f->hidden / f->state_head_dim : 0;
+    f->step_rank = (f->hidden + 15) / 16;
+    f->vocab = (f->vocab + multiple - 1) / multiple * multiple;
+    f->inner = 0;
+    return true;
+}
+static bool blocks_of_mamba(struct hf_reader *r)
+{
+    struct state_space_layer state;
+    if (!hf_fill_state(r, r->facts.state_heads ? 2 : 1, &state))
+        return false;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        r->blocks[i] = (struct hf_block){ .mixer = HF_STATE_SPACE, .network = HF_NO_NETWORK };
+        r->blocks[i].state = state;
+    }
+    return true;
+}
+FAMILY(mamba_ssm) = {
+    .type = "mamba_ssm",
+    .class_name = "MambaLMHeadModel",
+    .names = mamba_names,
+    .facts = { .norm = NORM_RMS,
+               .epsilon = 1e-5,
+               .init_std = 0.02,
+               .activation = "silu",
+               .place = HF_NO_POSITIONS,
+               .positions = 2048,
+               .no_heads = true,
+               .state_expand = 2,
+               .conv = 4,
+               .conv_bias = true,
+               .inner_factor = 1,
+               .gate_scale = 1,
+               .tied = true,
+               .state_groups = 1,
+               .state_norms = true },
+    .read = read_mamba,
+    .blocks = blocks_of_mamba,
+};
+
+const struct hf_family *const hf_originals[] = { &hf_olmo, &openelm, &mamba_ssm, NULL };

@@ -1,0 +1,192 @@
+/* Later decoders with experts, whose blocks are put together in ways of their own. */
+#include "models/import/hf_facts.h"
+#include <string.h>
+
+#define FAMILY(symbol) static const struct hf_family symbol
+#define ATTENTION_BIAS HF_NAME("attention_bias", FLAG, qkv_bias), HF_NAME("attention_bias", FLAG, output_bias)
+
+/* Li et al. 2024 (Aria): experts as wide as the file's inner width. */
+static const struct hf_name aria_names[] = { ATTENTION_BIAS,
+                                             HF_NAME("mlp_bias", FLAG, mlp_bias),
+                                             HF_NAME("moe_topk", SIZE, choices),
+                                             HF_NAME("moe_num_shared_experts", COUNT, shared_experts),
+                                             { 0 } };
+FAMILY(aria) = {
+    .type = "aria_text",
+    .class_name = "AriaTextForCausalLM",
+    .others = " aria aria_moe_lm ",
+    .names = aria_names,
+    .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 4096, .vocab = 32000, .experts = 8,
+               .choices = 2, .shared_experts = 2 },
+};
+
+/* Snowflake 2024 (Arctic): a network as wide as the stream beside the experts. */
+static const struct hf_name arctic_names[] = { HF_NAME("moe_layer_frequency", SIZE, sparse_step),
+                                               HF_NAME("attention_bias", FLAG, qkv_bias),
+                                               { 0 } };
+static bool read_arctic(struct hf_reader *r)
+{
+    r->facts.sparse_offset = 1;
+    return true;
+}
+static bool blocks_of_arctic(struct hf_reader *r)
+{
+    struct mlp_layer residual;
+    bool beside;
+    if (!hf_get_bool(r->root, "parallel_attn_mlp_res", false, &beside, r->err) || !hf_fill_mlp(r, &residual))
+        return false;
+    residual.inner = r->facts.hidden;
+    for (int64_t i = 0; beside && i < r->facts.blocks; i++)
+        if (r->blocks[i].network == HF_MOE) {
+            r->blocks[i].both = true;
+            r->blocks[i].mlp = residual;
+        }
+    if (beside)
+        hf_note(r, "its experts stand beside attention and a dense network: planned one after the other");
+    return true;
+}
+FAMILY(arctic) = {
+    .type = "arctic",
+    .class_name = "ArcticForCausalLM",
+    .names = arctic_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .positions = 4096, .experts = 8, .choices = 1, .sparse_step = 2,
+               .gates = GATES_OF_ALL, .renormalised = true, .balance = 0.001 },
+    .read = read_arctic,
+    .blocks = blocks_of_arctic,
+};
+
+/* Inclusion AI 2025 (Ling and Ring). */
+static const struct hf_name bailing_names[] = { HF_NAME("use_qkv_bias", FLAG, qkv_bias),
+                                                HF_NAME("use_bias", FLAG, output_bias),
+                                                HF_NAME("use_qk_norm", FLAG, normed_queries),
+                                                HF_NAME("moe_shared_expert_intermediate_size", COUNT, shared_inner),
+                                                HF_NAME("rotary_dim", SIZE, rope_dim),
+                                                HF_NAME("moe_router_enable_expert_bias", FLAG, router_correction),
+                                                { 0 } };
+static bool read_bailing(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const char *score;
+    if (!hf_get_string(r->root, "score_function", "softmax", &score, r->err))
+        return false;
+    f->gates = strcmp(score, "sigmoid") == 0 ? GATES_SIGMOID_OF_CHOSEN : GATES_OF_ALL;
+    f->qk_norm = f->normed_queries ? QK_NORM_HEAD : QK_NORM_NONE;
+    if (f->shared_inner) /* of one; the file says how many */
+        f->shared_inner *= f->shared_experts ? f->shared_experts : 1;
+    return true;
+}
+FAMILY(bailing) = {
+    .type = "bailing_moe_v2",
+    .class_name = "BailingMoeV2ForCausalLM",
+    .others = " bailing_moe bailing_moe_linear ",
+    .names = bailing_names,
+    .facts = { HF_LLAMA_FACTS, .positions = 32768, .renormalised = true, .qk_kind = NORM_RMS },
+    .read = read_bailing,
+};
+
+/* Poolside 2026 (Laguna): a gate for each head, and as many heads as a list says. */
+static const struct hf_name laguna_names[] = { ATTENTION_BIAS,
+                                               HF_NAME("moe_routed_scaling_factor", NUMBER, gate_scale),
+                                               { 0 } };
+static bool blocks_of_laguna(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    const struct json *heads;
+    if (!hf_get_list(r, "num_attention_heads_per_layer", f->blocks, &heads))
+        return false;
+    for (int64_t i = 0; heads && i < f->blocks; i++) {
+        struct attention_layer *a = &r->blocks[i].attention;
+        if (!json_int(json_at(heads, (int)i), 1, 1 << 16, &a->heads, r->err))
+            return false;
+        if (a->heads % a->kv_heads)
+            return json_fail(json_at(heads, (int)i), r->err, "expected a multiple of %s (%lld), found %lld",
+                             hf_name_of(r, HF_FACT(kv_heads)), (long long)a->kv_heads, (long long)a->heads);
+    }
+    hf_note(r, "left out: a gate for each head, %lld weights a block", (long long)(f->hidden * f->heads));
+    return true;
+}
+FAMILY(laguna) = {
+    .type = "laguna",
+    .class_name = "LagunaForCausalLM",
+    .names = laguna_names,
+    .facts = { HF_LLAMA_FACTS, .head_dim = 128, .kv_heads = 8, .positions = 131072, .qk_norm = QK_NORM_HEAD,
+               .qk_kind = NORM_RMS, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true,
+               .balance = 0.001 },
+    .blocks = blocks_of_laguna,
+};
+
+/* Meituan 2025 (LongCat-Flash): two blocks of latent attention and a dense network each, whose experts span both; some
+ * choices are of no expert. */
+static const struct hf_name longcat_names[] = { HF_NAME("num_layers", SIZE, blocks),
+                                                HF_NAME("num_hidden_layers", SIZE, blocks),
+                                                HF_NAME("expert_ffn_hidden_size", SIZE, expert_inner),
+                                                HF_NAME("moe_topk", SIZE, choices),
+                                                HF_NAME("head_dim", IGNORED, head_dim),
+                                                { 0 } };
+static bool read_longcat(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *at;
+    int64_t none;
+    if (!f->kv_rank)
+        return hf_require(r->root, "kv_lora_rank", &at, r->err) && false;
+    if (!hf_get_count(r->root, "zero_expert_num", 0, &none, r->err))
+        return false;
+    f->blocks *= 2;
+    hf_note(r,
+            "its experts span two blocks: planned in the first of them; left out: the router's rows of %lld choices "
+            "without an expert, which are planned as choices of experts",
+            (long long)none);
+    return true;
+}
+static bool blocks_of_longcat(struct hf_reader *r)
+{
+    struct mlp_layer mlp;
+    if (!hf_fill_mlp(r, &mlp))
+        return false;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        struct hf_block *b = &r->blocks[i];
+        b->mlp = mlp;
+        b->both = i % 2 == 0 && b->network == HF_MOE;
+        if (b->both) {
+            b->moe.norm = NORM_NONE;
+            continue;
+        }
+        b->network = HF_MLP;
+        memset(&b->moe, 0, sizeof b->moe);
+    }
+    return true;
+}
+FAMILY(longcat) = {
+    .type = "longcat_flash",
+    .class_name = "LongcatFlashForCausalLM",
+    .others = " longcat ",
+    .names = longcat_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .positions = 131072, .gates = GATES_OF_ALL },
+    .read = read_longcat,
+    .blocks = blocks_of_longcat,
+};
+
+/* Cohere 2026: experts beside attention, behind one norm. */
+static const struct hf_name cohere_names[] = { ATTENTION_BIAS,
+                                               HF_NAME("logit_scale", NUMBER, logit_scale),
+                                               HF_NAME("sliding_window_pattern", SIZE, full_every),
+                                               { 0 } };
+static bool blocks_of_cohere(struct hf_reader *r)
+{
+    for (int64_t i = 0; i < r->facts.blocks; i++)
+        r->blocks[i].moe.norm = r->blocks[i].mlp.norm = NORM_NONE;
+    hf_note(r, "its networks stand beside attention, behind one norm: planned one after the other");
+    return true;
+}
+FAMILY(cohere2_moe) = {
+    .type = "cohere2_moe",
+    .class_name = "Cohere2MoeForCausalLM",
+    .names = cohere_names,
+    .facts = { HF_LLAMA_FACTS, .norm = NORM_LAYER_NO_BIAS, .epsilon = 1e-5, .tied = true, .logit_scale = 0.0625,
+               .positions = 8192, .window = 4096, .windows = true, .full_every = 4, .gates = GATES_OF_ALL,
+               .renormalised = true },
+    .blocks = blocks_of_cohere,
+};
+
+const struct hf_family *const hf_sparses[] = { &aria, &arctic, &bailing, &laguna, &longcat, &cohere2_moe, NULL };
