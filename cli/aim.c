@@ -272,12 +272,12 @@ static void say_tries(const struct cli *cli, const struct target *target, const 
 }
 
 /* A glance at the space without the target's limits, under the same framework's prices: what fits there first, or what
- * the closed form says. */
+ * the closed form says, of the plan as of what bounds plans without them. */
 static bool say_cost(const struct cli *cli, struct inputs *in, const struct search_options *options, int64_t step_ns,
-                     struct error *err)
+                     int64_t formula_ns, struct error *err)
 {
     struct search_result *result = NULL;
-    char number[TEXT_NUMBER_BYTES];
+    char number[TEXT_NUMBER_BYTES], own[TEXT_NUMBER_BYTES];
     struct search_options free_of = *options;
     struct space usual = space_default(options->space.batch, options->space.sequence, options->space.dtype);
     usual.clip_norm = options->space.clip_norm;
@@ -299,9 +299,13 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
                 100 * ((double)step_ns / (double)free_ns - 1), text_duration_ns(number, free_ns));
     else if (good && (result->certificate.ended || bound_ns <= 0))
         fprintf(cli->out, "what its limits cost is not known: the look at plans without them was cut short\n");
-    else if (good && bound_ns < step_ns)
-        fprintf(cli->out, "its limits cost %.1f %% at most: without them none is shorter than %s by the formula\n",
-                100 * ((double)step_ns / (double)bound_ns - 1), text_duration_ns(number, bound_ns));
+    else if (good && bound_ns < formula_ns)
+        fprintf(
+            cli->out,
+            "its limits cost %.1f %% at most by the formula, which says %s of this plan and of none without them less "
+            "than %s\n",
+            100 * ((double)formula_ns / (double)bound_ns - 1), text_duration_ns(own, formula_ns),
+            text_duration_ns(number, bound_ns));
     else if (good)
         fprintf(cli->out, "its limits cost nothing: without them no plan is shorter by the formula\n");
     search_result_free(result);
@@ -309,10 +313,12 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
 }
 
 bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
-             const struct search_options *options, int64_t step_ns, const char *path, bool exported, struct error *err)
+             const struct search_options *options, const struct search_plan *best, const char *path, bool exported,
+             struct error *err)
 {
     say_tries(cli, target, choice);
-    if (!say_cost(cli, in, options, step_ns, err))
+    const int64_t step_ns = best->estimate->prediction.step_ns;
+    if (!say_cost(cli, in, options, step_ns, best->formula_ns > 0 ? best->formula_ns : step_ns, err))
         return false;
     if (!exported)
         fprintf(cli->talk, "next: cleave export %s --to %s -o DIR\n", path ? path : "PLAN (write one with -o)",

@@ -34,7 +34,8 @@ bool aim_explain(void *self, struct search_result **out, const struct facts *fac
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
                 const struct target *target, const struct search_options *options, struct error *err);
 /* Says what else the target could be told, what its limits cost against the space without them, and, unless it is
- * exported, how that is done. options: of the whole space. path: of the plan's file, NULL: none. */
+ * exported, how that is done. best: the plan. options: of the whole space. path: of the plan's file, NULL: none. */
 bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
-             const struct search_options *options, int64_t step_ns, const char *path, bool exported, struct error *err);
+             const struct search_options *options, const struct search_plan *best, const char *path, bool exported,
+             struct error *err);
 #endif

@@ -37,13 +37,14 @@ static const struct option options[] = {
     JOB_OPTIONS(struct estimate_arguments, given.space),
 };
 
-/* The plan file; with what it costs, unless that is NULL. */
+/* The plan file; where it is the answer with what it costs, unless that is NULL, and what no number says. */
 static bool hand_out(const struct cli *cli, const char *path, const struct plan *plan, const struct estimate *estimate,
                      const struct inputs *in, const struct spending *spending, struct error *err)
 {
     struct json_writer w = { 0 };
     json_begin_object(&w);
     plan_json_members(&w, plan, &estimate->prediction, &in->context);
+    bool good = path || remarks_put(&w, in, plan, &estimate->prediction, err);
     if (spending) {
         json_write_key(&w, "cost");
         json_begin_object(&w);
@@ -51,7 +52,10 @@ static bool hand_out(const struct cli *cli, const char *path, const struct plan 
         json_end_object(&w);
     }
     json_end_object(&w);
-    return inputs_hand_out_json(cli, path, &w, err);
+    if (good)
+        return inputs_hand_out_json(cli, path, &w, err);
+    free(json_finish(&w, NULL));
+    return false;
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

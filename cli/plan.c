@@ -13,6 +13,7 @@
 #include "cli/widening.h"
 #include "formats/certificate_write.h"
 #include "host/clock.h"
+#include "host/file.h"
 #include "host/heap.h"
 #include "planner/explain/explain_facts.h"
 #include "planner/explain/explain_several.h"
@@ -133,7 +134,9 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
     struct json_writer w = { 0 };
     size_t length = 0;
     begin_plan_file(&w, answer);
-    bool good = answer->a->top == 1 || write_top(&w, answer, err);
+    const struct search_plan *best = &answer->ranking.plans[0];
+    bool good = (answer->a->top == 1 || write_top(&w, answer, err)) &&
+                remarks_put(&w, answer->in, best->plan, &best->estimate->prediction, err);
     if (answer->a->pareto)
         pareto_put(&w, &answer->frontier);
     if (answer->most_batch > 0)
@@ -388,8 +391,8 @@ static bool say_target(const struct cli *cli, const struct answer *answer, const
     const struct plan_arguments *a = answer->a;
     if (a->json || inputs_is_stdout(a->output))
         return true;
-    return aim_say(cli, answer->in, answer->target, &answer->choice, o,
-                   answer->ranking.plans[0].estimate->prediction.step_ns, a->output, a->launch != NULL, err);
+    return aim_say(cli, answer->in, answer->target, &answer->choice, o, &answer->ranking.plans[0], a->output,
+                   a->launch != NULL, err);
 }
 
 /* Beside a plan file on standard output nothing else is written there. */
@@ -405,6 +408,19 @@ static bool write_launch(const struct cli *cli, const struct answer *answer, str
     context.available_bytes = p->available_bytes;
     return !a->launch || aim_export(a->json || inputs_is_stdout(a->output) ? cli->talk : cli->out, answer->in,
                                     answer->target, best->plan, &context, a->launch, err);
+}
+
+/* Before a search whose launch would be lost; a folder that was made for the look is taken away again. */
+static bool can_launch(const char *folder, struct error *err)
+{
+    bool made;
+    if (!folder)
+        return true;
+    if (!file_check_folder(folder, &made, err))
+        return false;
+    if (made)
+        file_remove_empty_folder(folder);
+    return true;
 }
 
 /* The search for a target, of batches where none was given, or of one. */
@@ -545,7 +561,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         fail(err, "--launch %s: --target is missing: what it is for, for example --target megatron", a->launch);
         return ERROR_NONE;
     }
-    if (inputs_can_write(a->output, err) && read_batch(a, &job, &most, err) &&
+    if (inputs_can_write(a->output, err) && can_launch(a->launch, err) && read_batch(a, &job, &most, err) &&
         space_inputs(&in, &space, operands[0], &job, err) &&
         read_objective(a, &in, &prices, &objective, most > 0, err) &&
         objective_choose(&objective, &in, &job, &prices, err)) {

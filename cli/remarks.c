@@ -2,7 +2,33 @@
 #include "planner/plan/dim.h"
 #include "targets/decoder.h"
 #include "targets/target.h"
+#include <stdarg.h>
 #include <stdlib.h>
+
+/* Where remarks go: lines for people, or objects of an array for programs. */
+struct remarks {
+    FILE *out; /* NULL: to the writer */
+    struct json_writer *w;
+};
+
+static void remark(const struct remarks *to, const char *kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void remark(const struct remarks *to, const char *kind, const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (to->out) {
+        fprintf(to->out, "note: %s\n", text);
+        return;
+    }
+    json_begin_object(to->w);
+    json_put_string(to->w, "kind", kind);
+    json_put_string(to->w, "text", text);
+    json_end_object(to->w);
+}
 
 /* Ranks that share out the layer's heads. */
 static int tensor_ranks(const struct plan *plan, int layer)
@@ -24,15 +50,17 @@ static bool has_part(const struct graph *graph, const struct plan *plan, int sta
     return false;
 }
 
-static void remark_heads(FILE *out, const struct model *model, const struct graph *graph, const struct plan *plan)
+static void remark_heads(const struct remarks *to, const struct model *model, const struct graph *graph,
+                         const struct plan *plan)
 {
     int64_t heads = decoder_of(model).kv_heads;
     int most = 1;
     for (int l = 0; l < graph->layer_count; l++)
         most = tensor_ranks(plan, l) > most && graph->layers[l].block >= 0 ? tensor_ranks(plan, l) : most;
     if (heads > 0 && most > heads)
-        fprintf(out, "note: %d tensor ranks have %lld key and value heads among them: %lld ranks hold each alike\n",
-                most, (long long)heads, (long long)(most / heads));
+        remark(to, "heads_held_twice",
+               "%d tensor ranks have %lld key and value heads among them: %lld ranks hold each alike", most,
+               (long long)heads, (long long)(most / heads));
 }
 
 /* Blocks of the model that begin on each stage, into (stages). */
@@ -50,7 +78,8 @@ static int count_blocks(int *out, const struct graph *graph, const struct plan *
 }
 
 /* Of models without blocks nothing is said; nor of stages that are as even as their number lets them be. */
-static bool remark_stages(FILE *out, const struct graph *graph, const struct plan *plan, struct error *err)
+static bool remark_stages(const struct remarks *to, const struct graph *graph, const struct plan *plan,
+                          struct error *err)
 {
     int *blocks = calloc((size_t)plan->stage_count, sizeof *blocks), most = 0, least = 0;
     if (!blocks)
@@ -61,19 +90,19 @@ static bool remark_stages(FILE *out, const struct graph *graph, const struct pla
         most = blocks[s] > blocks[most] ? s : most;
         least = blocks[s] < blocks[least] ? s : least;
         if (blocks[s] == 0 && !has_part(graph, plan, s)) {
-            fprintf(out, "note: stage %d has no block of the model, only what stands beside them\n", s);
+            remark(to, "stage_without_block", "stage %d has no block of the model, only what stands beside them", s);
             empty = true;
         }
     }
     if (!empty && blocks[most] - blocks[least] > (all % plan->stage_count != 0))
-        fprintf(out, "note: stages are uneven: stage %d has %d blocks, %d more than stage %d\n", most, blocks[most],
-                blocks[most] - blocks[least], least);
+        remark(to, "uneven_stages", "stages are uneven: stage %d has %d blocks, %d more than stage %d", most,
+               blocks[most], blocks[most] - blocks[least], least);
     free(blocks);
     return true;
 }
 
 /* Of what runs by an allocator, which takes more than is in use. */
-static void remark_room(FILE *out, const char *framework, const struct prediction *p)
+static void remark_room(const struct remarks *to, const char *framework, const struct prediction *p)
 {
     const struct target *target = framework ? target_of_framework(framework) : NULL;
     char left[TEXT_NUMBER_BYTES], wanted[TEXT_NUMBER_BYTES];
@@ -83,16 +112,32 @@ static void remark_room(FILE *out, const char *framework, const struct predictio
     int64_t left_bytes = p->available_bytes[s] - p->peak_bytes[s];
     int64_t slack_bytes = (int64_t)(target->slack * (double)p->peak_bytes[s]);
     if (left_bytes < slack_bytes)
-        fprintf(out,
-                "note: cards of stage %d are fuller than the slack of %s's allocator: %s are left, and it may take %s "
-                "(%s); --reserve keeps room\n",
-                s, target->name, text_bytes(left, left_bytes), text_bytes(wanted, slack_bytes), target->slack_source);
+        remark(to, "fuller_than_slack",
+               "cards of stage %d are fuller than the slack of %s's allocator: %s are left, and it may take %s (%s); "
+               "--reserve keeps room",
+               s, target->name, text_bytes(left, left_bytes), text_bytes(wanted, slack_bytes), target->slack_source);
+}
+
+static bool say_all(const struct remarks *to, const struct inputs *in, const struct plan *plan,
+                    const struct prediction *prediction, struct error *err)
+{
+    remark_heads(to, in->model, in->graph, plan);
+    remark_room(to, in->facts.framework ? in->facts.framework->name : NULL, prediction);
+    return remark_stages(to, in->graph, plan, err);
 }
 
 bool remarks_print(FILE *out, const struct inputs *in, const struct plan *plan, const struct prediction *prediction,
                    struct error *err)
 {
-    remark_heads(out, in->model, in->graph, plan);
-    remark_room(out, in->facts.framework ? in->facts.framework->name : NULL, prediction);
-    return remark_stages(out, in->graph, plan, err);
+    return say_all(&(struct remarks){ .out = out }, in, plan, prediction, err);
+}
+
+bool remarks_put(struct json_writer *w, const struct inputs *in, const struct plan *plan,
+                 const struct prediction *prediction, struct error *err)
+{
+    json_write_key(w, "remarks");
+    json_begin_array(w);
+    bool good = say_all(&(struct remarks){ .w = w }, in, plan, prediction, err);
+    json_end_array(w);
+    return good;
 }

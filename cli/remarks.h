@@ -9,4 +9,7 @@
  * plan's. False: out of memory. */
 bool remarks_print(FILE *out, const struct inputs *in, const struct plan *plan, const struct prediction *prediction,
                    struct error *err);
+/* The same as a member "remarks": an array of objects with a kind and a text. */
+bool remarks_put(struct json_writer *w, const struct inputs *in, const struct plan *plan,
+                 const struct prediction *prediction, struct error *err);
 #endif

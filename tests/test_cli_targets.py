@@ -202,6 +202,10 @@ def main():
     job = ("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--launch")
     code, _, err = cleave(*job, "x")
     check("--launch for nobody", code == 2 and "--target is missing" in err, err)
+    code, out, err = cleave(*job, "/no/such/folder", "--target", "megatron")
+    check("--launch to nowhere is refused before the search", code == 1 and "cannot make the folder" in err and not out, err)
+    code, out, err = cleave("estimate", "llama-3-8b", "--cluster", "2x8:h100-sxm", "--batch", 128, "--micro-batch", 1, "--tp", 16, "--json")
+    check("what no number says is in the JSON", [remark["kind"] for remark in json.loads(out)["remarks"]] == ["heads_held_twice"], err)
     with tempfile.TemporaryDirectory() as folder:
         others_tools(pathlib.Path(folder))
         further_tokens(pathlib.Path(folder))
