@@ -214,7 +214,8 @@ static inline bool pass_spot(struct passed *p, const struct place_item *want, co
 static int64_t find_gap(const struct spots *a, const struct spots *b, const struct place_item *want)
 {
     struct passed passed = nothing_passed;
-    const struct spot *x = a->list, *x_end = x + a->count, *y = b->list, *y_end = a == b ? y : y + b->count;
+    const struct spot *x = a->list, *x_end = a->count > 0 ? x + a->count : x, *y = b->list,
+                      *y_end = a == b || b->count == 0 ? y : y + b->count; /* without any there is no list */
     bool looks = true;
     while (looks && x < x_end && y < y_end)
         looks = pass_spot(&passed, want, x->low <= y->low ? x++ : y++);
@@ -229,7 +230,7 @@ static int64_t find_gap(const struct spots *a, const struct spots *b, const stru
 static int64_t find_gap_twice(const struct spots *spots, const struct place_item *want)
 {
     struct passed passed = nothing_passed;
-    for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
+    for (const struct spot *at = spots->list, *end = spots->count > 0 ? at + spots->count : at; at < end; at++) {
         bool beside = (at->first <= want->last && at->last >= want->first) ||
                       (at->first <= want->again_last && at->last >= want->again_first);
         if (!pass(&passed, want->bytes, beside, at->low, at->high))
