@@ -14,9 +14,14 @@
 /* The ends that are priced, two for each way to recompute; one where nothing is shared. */
 struct ends {
     int count, each;
-    int first[RECOMPUTE_COUNT]; /* index of the first of each; -1: no strategy has it */
+    int *first; /* (strategies) index of the first of its way */
     struct strategy *list;
 };
+
+static bool recompute_alike(const struct plan_layer *a, const struct plan_layer *b)
+{
+    return a->recompute == b->recompute && a->excepted == b->excepted;
+}
 
 /* Those of the configuration, if they differ in ZeRO and recomputation alone; else their number is 0. */
 static bool list_strategies(struct workbench *bench, const struct config *config, struct strategy **out, int *count)
@@ -28,7 +33,9 @@ static bool list_strategies(struct workbench *bench, const struct config *config
     space_strategies(bench->space, &config->mesh, *out);
     for (int i = *count - 1; i >= 0 && *count > 0; i--) {
         const struct plan_layer *layer = &(*out)[i].layer;
-        struct plan_layer plain = { .zero = layer->zero, .recompute = layer->recompute, .slices = 1 };
+        struct plan_layer plain = {
+            .zero = layer->zero, .recompute = layer->recompute, .slices = 1, .excepted = layer->excepted
+        };
         memcpy(plain.dim, config->mesh.dim, sizeof plain.dim);
         if (!plan_layer_equal(layer, &plain))
             *count = 0;
@@ -36,28 +43,43 @@ static bool list_strategies(struct workbench *bench, const struct config *config
     return true;
 }
 
+/* The last stage of ZeRO of those that recompute as the layer does. */
+static int most_zero(const struct strategy *strategies, int count, const struct plan_layer *layer)
+{
+    int most = 1;
+    for (int i = 0; i < count; i++)
+        if (recompute_alike(&strategies[i].layer, layer))
+            most = strategies[i].layer.zero > most ? strategies[i].layer.zero : most;
+    return most;
+}
+
 static bool list_ends(struct workbench *bench, const struct strategy *strategies, int count, const struct mesh *mesh,
                       struct ends *ends)
 {
     *ends = (struct ends){ .each = mesh_shards(mesh) > 1 ? 2 : 1,
-                           .list = arena_alloc(&bench->arena, 2 * RECOMPUTE_COUNT, sizeof *ends->list) };
-    memset(ends->first, -1, sizeof ends->first);
-    for (int i = 0; ends->list && i < count; i++) {
-        struct plan_layer layer = { .recompute = strategies[i].layer.recompute, .slices = 1 };
-        if (ends->first[layer.recompute] >= 0)
+                           .first = arena_alloc(&bench->arena, (size_t)count + 1, sizeof *ends->first),
+                           .list = arena_alloc(&bench->arena, 2 * (size_t)count + 1, sizeof *ends->list) };
+    for (int i = 0; ends->first && ends->list && i < count; i++) {
+        struct plan_layer layer = { .recompute = strategies[i].layer.recompute,
+                                    .slices = 1,
+                                    .excepted = strategies[i].layer.excepted };
+        int like = 0;
+        while (!recompute_alike(&strategies[like].layer, &layer))
+            like++;
+        ends->first[i] = like < i ? ends->first[like] : ends->count;
+        if (like < i)
             continue;
         memcpy(layer.dim, mesh->dim, sizeof layer.dim);
-        ends->first[layer.recompute] = ends->count;
-        for (int end = 0; end < ends->each; end++, layer.zero = 3)
+        for (int end = 0; end < ends->each; end++, layer.zero = (int8_t)most_zero(strategies, count, &layer))
             ends->list[ends->count++] = (struct strategy){ layer };
     }
-    return ends->list != NULL;
+    return ends->first && ends->list;
 }
 
 static struct layer_price least_price(const struct price_table *priced, const struct ends *ends, int class_index,
-                                      const struct plan_layer *layer, int shards)
+                                      int strategy, const struct plan_layer *layer, int shards)
 {
-    int first = ends->first[layer->recompute];
+    int first = ends->first[strategy];
     struct layer_price least = *price_at(priced, class_index, first);
     /* What ZeRO's stage leaves whole of what a rank has without it, and a share of the rest. */
     const int64_t whole[] = { least.weight_bytes, least.version_bytes + least.exchange_bytes, least.version_bytes, 0 };
@@ -98,7 +120,7 @@ static bool make_least(struct workbench *bench, const struct config *config, con
         return fail_memory(err);
     for (int c = 0; c < table->class_count; c++)
         for (int i = 0; i < count; i++)
-            table->prices[c * count + i] = least_price(&priced, &ends, c, &strategies[i].layer, shards);
+            table->prices[c * count + i] = least_price(&priced, &ends, c, i, &strategies[i].layer, shards);
     *out = table;
     return true;
 }
