@@ -10,6 +10,7 @@
  *
  * Narrow beams come first, for good incumbents; the last pass keeps every label, up to a limit. */
 #include "base/num.h"
+#include "base/sort.h"
 #include "planner/knapsack/knapsack_parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +36,9 @@ struct core {
     int *option_order;           /* (options) within each group */
     int64_t *hardness;           /* (groups) least reduced cost beside the base */
     const int *lo, *hi;
-    int *spare;                  /* (groups) items that lo leaves */
-    struct label *labels, *next; /* `capacity` each */
-    struct {
-        int64_t key;
-        int index;
-    } * sorted;
+    int *spare;                          /* (groups) items that lo leaves */
+    struct label *labels, *next;         /* `capacity` each */
+    struct keyed *sorted, *spare_sorted; /* `capacity` each */
     struct trace *traces;
     int label_count, next_count, capacity, trace_count, trace_capacity, beam;
     bool truncated, out_of_memory, too_many;
@@ -216,14 +214,16 @@ static bool room_for_labels(struct core *c)
 {
     if (c->next_count < c->capacity)
         return true;
-    int one = c->capacity, two = c->capacity, three = c->capacity;
+    int one = c->capacity, two = one, three = one, four = one;
     void *labels = grown(c->labels, &one, sizeof *c->labels);
     c->labels = labels ? labels : c->labels;
     void *next = grown(c->next, &two, sizeof *c->next);
     c->next = next ? next : c->next;
     void *sorted = grown(c->sorted, &three, sizeof *c->sorted);
     c->sorted = sorted ? sorted : c->sorted;
-    c->out_of_memory = !labels || !next || !sorted;
+    void *spare = grown(c->spare_sorted, &four, sizeof *c->spare_sorted);
+    c->spare_sorted = spare ? spare : c->spare_sorted;
+    c->out_of_memory = !labels || !next || !sorted || !spare;
     if (!c->out_of_memory)
         c->capacity = one;
     return !c->out_of_memory;
@@ -306,7 +306,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->next[i].cost;
         c->sorted[i].index = i;
     }
-    qsort(c->sorted, (size_t)c->next_count, sizeof *c->sorted, compare_i64);
+    sort_keyed(c->sorted, c->spare_sorted, c->next_count);
     c->label_count = 0;
     struct label least = { .used = INT32_MAX };
     for (int r = 0; r < KNAPSACK_ROWS; r++)
@@ -326,7 +326,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->labels[i].reduced[0];
         c->sorted[i].index = i;
     }
-    qsort(c->sorted, (size_t)c->label_count, sizeof *c->sorted, compare_i64);
+    sort_keyed(c->sorted, c->spare_sorted, c->label_count);
     for (int i = 0; i < c->beam; i++)
         c->next[i] = c->labels[c->sorted[i].index];
     struct label *swap = c->labels;
@@ -414,8 +414,10 @@ static bool core_start(struct core *c, struct knapsack_solver *s, const int *lo,
     c->labels = malloc((size_t)c->capacity * sizeof *c->labels);
     c->next = malloc((size_t)c->capacity * sizeof *c->next);
     c->sorted = malloc((size_t)c->capacity * sizeof *c->sorted);
+    c->spare_sorted = malloc((size_t)c->capacity * sizeof *c->spare_sorted);
     c->traces = malloc((size_t)c->trace_capacity * sizeof *c->traces);
-    if (!c->reduced || !c->hardness || !c->base || !c->labels || !c->next || !c->sorted || !c->traces)
+    if (!c->reduced || !c->hardness || !c->base || !c->labels || !c->next || !c->sorted || !c->spare_sorted ||
+        !c->traces)
         return false;
     c->group_order = c->base + groups;
     c->spare = c->group_order + groups;
@@ -448,6 +450,7 @@ bool knapsack_core(struct knapsack_solver *s, const int *lo, const int *hi, cons
     free(c.labels);
     free(c.next);
     free(c.sorted);
+    free(c.spare_sorted);
     free(c.traces);
     s->out_of_memory = s->out_of_memory || !good;
     return good;

@@ -3,6 +3,7 @@
  * a short one; as many of a thing as live side by side get bytes of their own, in turn. */
 #include "planner/layout/place_work.h"
 #include "base/num.h"
+#include "base/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,12 +42,16 @@ static int turns_of(const struct place_work *w, const struct ranked *list, int c
     return turns;
 }
 
-/* Items by what they are, in w->order; what is alike is a run of it. */
-static void sort_alike(struct place_work *w)
+/* Items by what they are, in w->order; what is alike is a run of it, by first use. keyed: room for two of each. */
+static void sort_alike(struct place_work *w, struct keyed *keyed)
 {
+    for (int i = 0; i < w->count; i++) {
+        int item = w->starts[i].item;
+        keyed[i] = (struct keyed){ w->things->of(w->things->self, &w->items[item]), item };
+    }
+    sort_keyed(keyed, keyed + w->count, w->count);
     for (int i = 0; i < w->count; i++)
-        w->order[i] = (struct ranked){ w->things->of(w->things->self, &w->items[i]), w->items[i].first, i };
-    qsort(w->order, (size_t)w->count, sizeof *w->order, place_compare_ranked);
+        w->order[i] = (struct ranked){ keyed[i].key, w->items[keyed[i].index].first, keyed[i].index };
 }
 
 static int run_length(const struct place_work *w, int first)
@@ -75,9 +80,9 @@ static void add_group(const struct place_work *w, struct groups *g, const struct
     g->first[++g->count] = at;
 }
 
-static void form_groups(struct place_work *w, struct groups *g)
+static void form_groups(struct place_work *w, struct groups *g, struct keyed *keyed)
 {
-    sort_alike(w);
+    sort_alike(w, keyed);
     for (int first = 0, length; first < w->count; first += length) {
         length = run_length(w, first);
         int turns = turns_of(w, &w->order[first], length);
@@ -152,9 +157,10 @@ int64_t place_alike(struct place_work *w, int64_t fair, int64_t best)
                         .coarse = arena_alloc(&scratch, n, sizeof *g.coarse),
                         .placed_coarse = arena_alloc(&scratch, n, sizeof *g.placed_coarse),
                         .order = arena_alloc(&scratch, n, sizeof *g.order) };
+    struct keyed *keyed = arena_alloc(&scratch, 2 * n, sizeof *keyed);
     bool formed = best > fair && !arena_failed(&scratch);
     if (formed)
-        form_groups(w, &g);
+        form_groups(w, &g, keyed);
     for (int by_area = 0; by_area < 2 && formed && best > fair; by_area++) {
         int64_t total = 0;
         sort_groups(w, &g, by_area);
