@@ -179,6 +179,26 @@ static const struct {
       "ate_size\":10240,\"num_experts_per_tok\":8,\"n_shared_experts\":1,\"n_routed_experts\":128,\"n_group\":1,\"topk_group\":1,\"tie_"
       "word_embeddings\":false}",
       102651793408 },
+    { "{\"model_type\":\"layoutlm\",\"architectures\":[\"LayoutLMForMaskedLM\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hi"
+      "dden_layers\":12,\"intermediate_size\":3072,\"vocab_size\":30522,\"max_position_embeddings\":512,\"type_vocab_size\":2,\"max_2d_"
+      "position_embeddings\":1024,\"tie_word_embeddings\":true}",
+      113250618 },
+    { "{\"model_type\":\"xlm\",\"architectures\":[\"XLMWithLMHeadModel\"],\"emb_dim\":1024,\"n_layers\":12,\"n_heads\":8,\"vocab_size\""
+      ":95000,\"n_langs\":15,\"use_lang_emb\":true,\"max_position_embeddings\":512,\"tie_word_embeddings\":true}",
+      249071384 },
+    { "{\"model_type\":\"flaubert\",\"architectures\":[\"FlaubertWithLMHeadModel\"],\"emb_dim\":768,\"n_layers\":12,\"n_heads\":12,\"vo"
+      "cab_size\":68729,\"n_langs\":1,\"max_position_embeddings\":512,\"tie_word_embeddings\":true}",
+      138301817 },
+    { "{\"model_type\":\"gte\",\"architectures\":[\"GteForMaskedLM\"],\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidden_layer"
+      "s\":12,\"intermediate_size\":3072,\"vocab_size\":250048,\"max_position_embeddings\":8192,\"type_vocab_size\":1,\"tie_word_embedd"
+      "ings\":true}",
+      306210496 },
+    { "{\"model_type\":\"bailing_hybrid\",\"architectures\":[\"BailingHybridForCausalLM\"],\"vocab_size\":157184,\"hidden_size\":2560,"
+      "\"intermediate_size\":6144,\"moe_intermediate_size\":768,\"num_hidden_layers\":42,\"num_attention_heads\":32,\"num_key_value_hea"
+      "ds\":32,\"num_shared_experts\":1,\"kv_lora_rank\":512,\"qk_rope_head_dim\":64,\"v_head_dim\":128,\"qk_nope_head_dim\":128,\"num_"
+      "expert_group\":8,\"topk_group\":4,\"num_experts\":512,\"num_experts_per_token\":8,\"first_k_dense_replace\":2,\"layer_group_size"
+      "\":6,\"linear_head_dim\":128,\"linear_num_heads\":32,\"tie_word_embeddings\":false}",
+      124414191072 },
     /* Files as their makers wrote them, and the parameters that they publish. */
     { "{\"d_model\":768,\"n_layer\":24,\"vocab_size\":50277,\"ssm_cfg\":{},\"rms_norm\":true,\"pad_vocab_size_multiple\":8}",
       129135360 },
@@ -195,6 +215,14 @@ static const struct {
       "\":false,\"max_sequence_length\":2048,\"mlp_hidden_size\":22016,\"mlp_ratio\":4,\"model_type\":\"hf_olmo\",\"n_heads\":32,\"n_la"
       "yers\":32,\"vocab_size\":50280,\"weight_tying\":false}",
       6888095744 },
+    { "{\"dim\":8192,\"ffn_dim_multiplier\":1.3,\"multiple_of\":4096,\"n_heads\":64,\"n_kv_heads\":8,\"n_layers\":80,\"norm_eps\":1e-05"
+      ",\"vocab_size\":128256,\"rope_theta\":500000.0}",
+      70553706496 },
+    { "{\"dim\":4096,\"multiple_of\":256,\"n_heads\":32,\"n_layers\":32,\"norm_eps\":1e-05,\"vocab_size\":-1}",
+      6738415616 },
+    { "{\"dim\":4096,\"n_layers\":32,\"head_dim\":128,\"hidden_dim\":14336,\"n_heads\":32,\"n_kv_heads\":8,\"norm_eps\":1e-05,\"vocab_s"
+      "ize\":32000,\"moe\":{\"num_experts_per_tok\":2,\"num_experts\":8}}",
+      46702792704 },
 };
 /* clang-format on */
 #endif

@@ -130,6 +130,8 @@ static const struct hf_family *by_keys(const struct json *root)
 {
     if (hf_given(root, "ssm_cfg"))
         return find_type("mamba_ssm");
+    if (hf_given(root, "dim") && hf_given(root, "n_layers"))
+        return find_type("llama_params");
     if (hf_given(root, "kv_lora_rank"))
         return find_type("deepseek_v3");
     if (hf_given(root, "num_local_experts"))
@@ -156,6 +158,8 @@ static const char *lacking(const char *type)
         { " kimi_k3 ", "sums of the stream over blocks by attention" },
         { " rwkv5 rwkv6 rwkv7 ", "RWKV's later time mixing" },
         { " reformer ", "its form of attention" },
+        { " vision-encoder-decoder speech-encoder-decoder encoder-decoder ",
+          "an encoder and a decoder of other families" },
         { " swin swinv2 convnext convnextv2 resnet ", "blocks of images other than ViT's" },
         { " clap blip ", "two towers whose outputs are held against each other" },
     };
@@ -230,7 +234,7 @@ static bool find_family(struct hf_reader *r, const char *name)
 
 static bool hf_detect(const struct json *root)
 {
-    static const char *const keys[] = { "model_type", "architectures", "num_hidden_layers", "n_layer" };
+    static const char *const keys[] = { "model_type", "architectures", "num_hidden_layers", "n_layer", "n_layers" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (json_member(root, keys[i]))
             return true;

@@ -390,6 +390,69 @@ FAMILY(modernbert) = {
     .blocks = bare_first_block,
 };
 
+/* Xu et al. 2020: four tables of places on a page. */
+static bool read_layoutlm(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    int64_t places;
+    if (!hf_get_size(r->root, "max_2d_position_embeddings", 1024, &places, r->err))
+        return false;
+    f->position_offset = 4 * places;
+    f->last_inner = f->hidden / 2;
+    hf_note(
+        r,
+        "its four tables of places on a page are planned as rows of its table of positions, its pooled token's matrix "
+        "as a network of as many weights");
+    return true;
+}
+FAMILY(layoutlm) = {
+    .type = "layoutlm",
+    .class_name = "LayoutLMForMaskedLM",
+    .facts = { BERT_FACTS, .token_types = 2 },
+    .read = read_layoutlm,
+};
+/* Lample & Conneau 2019: a table of languages. */
+static const struct hf_name xlm_names[] = { HF_NAME("emb_dim", SIZE, hidden),
+                                            HF_NAME("n_layers", SIZE, blocks),
+                                            HF_NAME("n_heads", SIZE, heads),
+                                            HF_NAME("n_words", SIZE, vocab),
+                                            HF_NAME("vocab_size", SIZE, vocab),
+                                            HF_NAME("pre_norm", NOT_FLAG, post_norm),
+                                            { 0 } };
+static bool read_xlm(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    int64_t languages;
+    bool table;
+    if (!hf_get_size(r->root, "n_langs", 1, &languages, r->err) ||
+        !hf_get_bool(r->root, "use_lang_emb", true, &table, r->err))
+        return false;
+    f->token_types = table && languages > 1 ? languages : 0;
+    return true;
+}
+FAMILY(xlm) = {
+    .type = "xlm",
+    .class_name = "XLMWithLMHeadModel",
+    .others = " flaubert ",
+    .names = xlm_names,
+    .facts = { BERT_FACTS, .inner_factor = 4, .transform = false },
+    .read = read_xlm,
+};
+/* Zhang et al. 2024 (mGTE): rotary positions, a gated network. */
+static bool read_gte(struct hf_reader *r)
+{
+    hf_note(r, "left out: the bias of its networks' last matrix, %lld weights a block", (long long)r->facts.hidden);
+    return true;
+}
+FAMILY(gte) = {
+    .type = "gte",
+    .class_name = "GteForMaskedLM",
+    .others = " new ",
+    .facts = { BERT_FACTS, .token_types = 1, .place = HF_ROTARY, .gated = true, .mlp_bias = false, .positions = 8192,
+               .rope_base = 160000 },
+    .read = read_gte,
+};
+
 /* Weller et al. 2025. */
 FAMILY(modernbert_decoder) = {
     .type = "modernbert-decoder",
@@ -402,8 +465,26 @@ FAMILY(modernbert_decoder) = {
     .blocks = bare_first_block,
 };
 
-const struct hf_family *const hf_encoders[] = { &albert,     &deberta,    &big_bird,     &bert_generation,
-                                                &longformer, &xlnet,      &esm,          &modernbert_decoder,
-                                                &bert,       &electra,    &rembert,      &nomic_bert,
-                                                &roformer,   &roberta,    &prelayernorm, &mpnet,
-                                                &distilbert, &deberta_v2, &modernbert,   NULL };
+const struct hf_family *const hf_encoders[] = { &albert,
+                                                &layoutlm,
+                                                &xlm,
+                                                &gte,
+                                                &deberta,
+                                                &big_bird,
+                                                &bert_generation,
+                                                &longformer,
+                                                &xlnet,
+                                                &esm,
+                                                &modernbert_decoder,
+                                                &bert,
+                                                &electra,
+                                                &rembert,
+                                                &nomic_bert,
+                                                &roformer,
+                                                &roberta,
+                                                &prelayernorm,
+                                                &mpnet,
+                                                &distilbert,
+                                                &deberta_v2,
+                                                &modernbert,
+                                                NULL };

@@ -184,4 +184,59 @@ FAMILY(kimi_linear) = {
     .blocks = blocks_of_kimi,
 };
 
-const struct hf_family *const hf_linears[] = { &qwen3_5, &qwen3_5_moe, &qwen3_next, &olmo_hybrid, &kimi_linear, NULL };
+/* Inclusion AI 2026 (Ling 2.5): the gates and decays of its delta rules are as wide as their heads. */
+static bool read_ling(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *at;
+    if (!f->kv_rank && !hf_require(r->root, "kv_lora_rank", &at, r->err))
+        return false;
+    return hf_get_size(r->root, "short_conv_kernel_size", f->conv, &f->conv, r->err);
+}
+static bool blocks_of_ling(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    const struct json *types;
+    struct linear_attention_layer linear;
+    int64_t group;
+    bool full = false;
+    memcpy(&linear, layer_kind_find("linear_attention")->defaults, sizeof linear);
+    linear.heads = linear.key_heads = f->key_heads;
+    linear.key_dim = linear.value_dim = f->key_width;
+    const int64_t wide = f->key_heads * (f->key_width + 1);
+    linear.decay_rank = f->hidden * wide / (f->hidden + wide); /* as many weights through a narrow vector */
+    linear.decay_rank = linear.decay_rank ? linear.decay_rank : 1;
+    linear.taps = f->conv;
+    linear.norm = f->norm;
+    linear.norm_epsilon = f->epsilon;
+    if (!hf_get_list(r, "layer_types", f->blocks, &types) ||
+        !hf_get_size(r->root, "layer_group_size", 6, &group, r->err))
+        return false;
+    for (int64_t i = 0; i < f->blocks; i++) {
+        if (types && !is_full(r, types, NULL, i, &full))
+            return false;
+        if (types ? full : (i + 1) % group == 0)
+            continue;
+        r->blocks[i].mixer = HF_LINEAR;
+        r->blocks[i].linear = linear;
+        memset(&r->blocks[i].latent, 0, sizeof r->blocks[i].latent);
+    }
+    hf_note(
+        r,
+        "its decays are planned through a narrow vector of as many weights; left out: a gate for each head of its full "
+        "attention, %lld weights a block",
+        (long long)(f->hidden * f->heads));
+    return true;
+}
+FAMILY(ling) = {
+    .type = "bailing_hybrid",
+    .class_name = "BailingHybridForCausalLM",
+    .names = kimi_names,
+    .facts = { HF_LLAMA_FACTS, .positions = 262144, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
+               .router_correction = true, .shared_experts = 1, .conv = 4, .key_heads = 32, .key_width = 128 },
+    .read = read_ling,
+    .blocks = blocks_of_ling,
+};
+
+const struct hf_family *const hf_linears[] = { &qwen3_5,     &qwen3_5_moe, &qwen3_next, &olmo_hybrid,
+                                               &kimi_linear, &ling,        NULL };

@@ -170,4 +170,49 @@ FAMILY(mamba_ssm) = {
     .blocks = blocks_of_mamba,
 };
 
-const struct hf_family *const hf_originals[] = { &hf_olmo, &openelm, &mamba_ssm, NULL };
+/* Touvron et al. 2023 and Jiang et al. 2023: the params.json of Meta's and Mistral's own checkpoints. */
+static const struct hf_name params_names[] = { HF_NAME("dim", SIZE, hidden),
+                                               HF_NAME("n_layers", SIZE, blocks),
+                                               HF_NAME("n_heads", SIZE, heads),
+                                               HF_NAME("n_kv_heads", SIZE, kv_heads),
+                                               HF_NAME("hidden_dim", SIZE, inner),
+                                               HF_NAME("vocab_size", IGNORED, vocab),
+                                               HF_NAME("tied_embeddings", FLAG, tied),
+                                               HF_NAME("max_seq_len", SIZE, positions),
+                                               { 0 } };
+static bool read_params(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *words = hf_given(r->root, "vocab_size"), *moe = hf_given(r->root, "moe"),
+                      *mult = hf_given(r->root, "ffn_dim_multiplier");
+    int64_t multiple, said = -1;
+    double factor = 1;
+    if ((words && !json_int(words, -1, 1 << 28, &said, r->err)) ||
+        !hf_get_size(r->root, "multiple_of", 256, &multiple, r->err) ||
+        (mult && !json_double(mult, 1e-3, 1e3, &factor, r->err)))
+        return false;
+    if (moe && json_type(moe) != JSON_OBJECT)
+        return json_fail(moe, r->err, "expected an object, found %s", json_type_name(json_type(moe)));
+    if (moe && (!hf_get_size(moe, "num_experts", 8, &f->experts, r->err) ||
+                !hf_get_size(moe, "num_experts_per_tok", 2, &f->choices, r->err)))
+        return false;
+    if (said == 0)
+        return json_fail(words, r->err, "expected the number of tokens, or -1 where the tokenizer says it, found 0");
+    if (said < 0)
+        hf_note(r, "the file leaves the number of tokens to the tokenizer: %lld are assumed", (long long)f->vocab);
+    f->vocab = said > 0 ? said : f->vocab;
+    if (!hf_is_given(r, HF_FACT(inner))) {
+        const int64_t inner = (int64_t)(factor * (double)(2 * (4 * f->hidden) / 3));
+        f->inner = (inner + multiple - 1) / multiple * multiple;
+    }
+    return true;
+}
+FAMILY(llama_params) = {
+    .type = "llama_params",
+    .class_name = "LlamaParams",
+    .names = params_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .inner = 1, .vocab = 32000, .no_required = true },
+    .read = read_params,
+};
+
+const struct hf_family *const hf_originals[] = { &llama_params, &hf_olmo, &openelm, &mamba_ssm, NULL };
