@@ -20,6 +20,7 @@ enum {
     RANKS = 4,
     STEPS = 2,
     TIMEOUT_S = 2,
+    LATE_S = 4,
     WORKERS = 12,
     TRIES = 4,
     USUAL_STRIDE = 37,
@@ -114,6 +115,7 @@ static bool is_told(const struct sweep *sweep, int rank, const char *function, c
 {
     char who[64], what[64];
     const bool says = sweep->fate == CALL_REFUSED || sweep->fate == CALL_FAILS_LATER;
+    const bool leaves = sweep->fate == CALL_HANGS && !strcmp(function, "leave"); /* which may wait for others, too */
     const bool first = says || sweep->fate == CALL_HANGS;
     snprintf(who, sizeof who, says ? "rank %d: " : "rank %d (stage %d): step", rank,
              plan_stage_of_rank(sweep->program->plan, rank));
@@ -124,7 +126,8 @@ static bool is_told(const struct sweep *sweep, int rank, const char *function, c
     const char *seen = found && sweep->fate == CALL_STAYS ? strstr(found, fates[sweep->fate].seen) : NULL;
     if (sweep->fate == CALL_STAYS && (!seen || memchr(found, ';', (size_t)(seen - found))))
         return false; /* it is said of another */
-    return found && (!first || found == any) && strstr(message, fates[sweep->fate].seen) &&
+    return found && (!first || found == any) &&
+           strstr(message, leaves ? ", leaving a communicator" : fates[sweep->fate].seen) &&
            (!says || strstr(message, what));
 }
 
@@ -137,8 +140,8 @@ static void note_wrong(struct sweep *sweep, int call, int rank, const char *func
     pthread_mutex_unlock(&sweep->mutex);
 }
 
-/* Where the call did not come because the run had ended before, on a machine that had no time for it, false; then once
- * more, with a longer timeout. How long it took is told as if that were the usual one. */
+/* Where the call did not come because the run had ended before, or all took long, on a machine that had no time for it,
+ * false; then once more, with a longer timeout. How long it took is told as if that were the usual one. */
 static bool try_call(struct sweep *sweep, int call, int rank, double timeout_s, bool last)
 {
     struct trial trial = { .sweep = sweep, .timeout_s = timeout_s };
@@ -150,13 +153,13 @@ static bool try_call(struct sweep *sweep, int call, int rank, double timeout_s, 
     const int waits = sweep->fate == CALL_HANGS ? 2 : sweep->fate == CALL_STAYS || sweep->fate == CALL_NEVER_ENDS;
     const int64_t took_ns = clock_now_ns() - before_ns - (int64_t)(1e9 * waits * (timeout_s - TIMEOUT_S));
     const char *function = emulated_nccl_broken(trial.shared), *misuse = emulated_nccl_misuse(trial.shared);
-    const bool late = !function && !ok;
+    const bool late = (!function && !ok) || (!last && took_ns > (int64_t)(1e9 * (waits * TIMEOUT_S + LATE_S)));
     if (late && last) {
         note_wrong(sweep, call, rank, "none", error.message);
-    } else if (!function) {
+    } else if (!late && !function) {
         if (ok)
             atomic_fetch_or(&sweep->calls_over, 1 << rank);
-    } else {
+    } else if (!late) {
         if (ok || !is_told(sweep, rank, function, error.message))
             note_wrong(sweep, call, rank, function, ok ? "the run went on" : error.message);
         if (misuse)
