@@ -47,11 +47,11 @@ static const char *const hybrid_families[] = { "nemotron-h", "nemotron-3", NULL 
  * Kimi K2): queries of vectors of 1536, keys and values of 512, heads of 128 + 64 and 128. */
 static const char *const latent_families[] = { "deepseek-v3", "kimi-k2", NULL };
 static const char *const sparse_families[] = { "deepseekv4-flash", NULL };
-/* Every other block's attention sees the last tokens only. */
-static const struct {
-    const char *family;
-    int tokens;
-} sliding_families[] = { { "gpt-oss", 128 } };
+/* OpenAI 2025, gpt-oss (config.json): every other block's attention sees the last 128 tokens only; sinks; biases behind
+ * every product, experts' too; what the gate multiplies is clamped. */
+#define GPT_OSS "gpt-oss"
+#define QWEN3 "qwen3" /* Yang et al. 2025, Qwen3: queries and keys are normed, each head's by itself */
+enum { GPT_OSS_WINDOW = 128 };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
 #define EXCHANGES_OVERLAP "moe a2a overlap"
 /* Frameworks by the beginning of their names, by whether their attention is fused (any, where there is no answer), and
@@ -148,7 +148,7 @@ static bool on_one_line(const char **out, struct json_writer *w, struct mapping 
 
 /* ---- the model ---- */
 struct blocks {
-    bool rotary, bias, latent;
+    bool rotary, bias, latent, gpt_oss, qk_norm;
     int sliding_window; /* of every other block; 0: none */
     const char *norm, *activation;
 };
@@ -184,6 +184,10 @@ static void put_attention(struct json_writer *w, const struct measured_run *run,
         json_put_int(w, "rope_base", 500000);
     if (run->head_dim != BLANK && run->head_dim * run->heads != run->hidden)
         json_put_int(w, "head_dim", run->head_dim);
+    if (b->gpt_oss)
+        json_put_bool(w, "sinks", true);
+    if (b->qk_norm)
+        json_put_string(w, "qk_norm", "head");
     if (window > 0)
         json_put_int(w, "sliding_window", window);
     json_end_object(w);
@@ -211,6 +215,10 @@ static void put_experts(struct json_writer *w, const struct measured_run *run, c
     json_put_string(w, "norm", b->norm);
     json_put_int(w, "capacity_factor", 1);
     json_put_bool(w, "dropless", !says(run, "tokendrop;"));
+    if (b->gpt_oss) {
+        json_put_bool(w, "router_bias", true);
+        json_put_bool(w, "expert_bias", true);
+    }
     if (run->cp > 1) /* a sequence in pieces is routed by pieces, else it would be gathered */
         json_put_int(w, "group", run->seq_len / run->cp);
     if (run->shared_expert_ffn != BLANK)
@@ -289,11 +297,14 @@ static bool make_model(struct measured_case *out, struct mapping *m)
         return fail(m->why, "no feed-forward block of kind %s", run->ffn_kind);
     if (!b.activation)
         return fail(m->why, "row lacks the architecture");
-    for (size_t i = 0; i < sizeof sliding_families / sizeof *sliding_families; i++)
-        if (!strcmp(run->family, sliding_families[i].family))
-            b.sliding_window = sliding_families[i].tokens;
+    b.qk_norm = begins_with(run->family, QWEN3);
+    b.gpt_oss = !strcmp(run->family, GPT_OSS);
+    if (b.gpt_oss) {
+        b.sliding_window = GPT_OSS_WINDOW;
+        b.activation = "swiglu_clamped";
+    }
     b.norm = b.rotary && strcmp(run->family, "nemotron4") ? "rms_norm" : "layer_norm";
-    b.bias = is_one_of(run->family, learned_families) || !strcmp(run->family, "bloom");
+    b.bias = b.gpt_oss || is_one_of(run->family, learned_families) || !strcmp(run->family, "bloom");
     if (!KNOWN(heads) || !KNOWN(hidden) || !KNOWN(layers) || !KNOWN(seq_len) || !KNOWN(vocab))
         return false;
     if (run->n_experts != BLANK && (!KNOWN(topk) || !KNOWN(moe_ffn) || !KNOWN(moe_layers)))

@@ -330,6 +330,60 @@ START_TEST(rates_are_those_of_the_framework)
 }
 END_TEST
 
+#define OPEN_BLOCK                                                                                                     \
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"open\", \"sequence\": 64, \"hidden\": 64, "            \
+    "\"vocab_size\": 500, \"layers\": [{\"kind\": \"embedding\"}, {\"kind\": \"attention\", \"heads\": 4, "            \
+    "\"norm\": \"rms_norm\", \"sinks\": true, \"sliding_window\": 8}, {\"kind\": \"moe\", \"experts\": 8, "            \
+    "\"choices\": 3, \"inner\": 32, \"activation\": \"swiglu_clamped\", \"norm\": \"rms_norm\", \"expert_bias\": "     \
+    "true}, {\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
+
+/* What is not fused passes over memory, 1 byte a ns: clamps of what a gate multiplies, the bias behind experts, which
+ * gives no gradient but its own. A window of 8 keys in tiles of 24 is four windows; heads of 16 have a quarter of the
+ * rate where w is 48, those of 128 would have 1 / 1.375. Nothing else changes. */
+START_TEST(what_is_not_fused_moves_more)
+{
+    struct framework passes = framework_of(", \"clamp_forward_bytes\": 3, \"clamp_backward_bytes\": 5, "
+                                           "\"expert_bias_forward_bytes\": 7, \"expert_bias_backward_bytes\": 11, "
+                                           "\"attention_tile\": 24, \"attention_head_width\": 48");
+    struct job job = expert_job(OPEN_BLOCK, NULL);
+    struct device_type *device = &job.world.cluster->types[0].device;
+    device->matmul_flops_per_s[DTYPE_BF16] = 1e12;
+    device->memory_bytes_per_s = 1e9;
+    device->memory_efficiency = 1;
+    int seen[3] = { 0 };
+    for (int i = 0; i < job.graph->segment_count; i++) {
+        const struct segment *segment = &job.graph->segments[i];
+        int64_t extents[MAX_AXES], elements = 1;
+        for (int a = 0; a < segment->axis_count; a++)
+            extents[a] = segment->axes[a].size;
+        for (int d = 0; d < MAX_DIMS; d++)
+            elements *= segment->in[0].axis[d] >= 0 ? extents[segment->in[0].axis[d]] : 1;
+        for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
+            int64_t ns[2];
+            for (int k = 0; k < 2; k++) {
+                job.world.facts.framework = k > 0 ? &passes : NULL;
+                ns[k] = cost_compute(&job.world.facts, 0, segment, (enum phase)phase, DTYPE_BF16, extents, 1000).ns;
+            }
+            bool forward = phase == PHASE_FORWARD, bias = !strcmp(segment->name, "expert_sum"),
+                 attends = kernel_facts[segment->kernel].attends;
+            int64_t more = segment->kernel == KERNEL_CLAMPED       ? elements * (forward ? 3 : 5)
+                           : bias && phase != PHASE_BACKWARD_INPUT ? elements * (forward ? 7 : 11)
+                                                                   : 0;
+            if (attends)
+                ck_assert_double_eq_tol((double)ns[1] / (double)ns[0], 4 * 4 / 1.375, 0.01);
+            else
+                ck_assert_int_eq(ns[1] - ns[0], more);
+            seen[0] += segment->kernel == KERNEL_CLAMPED;
+            seen[1] += bias;
+            seen[2] += attends;
+        }
+    }
+    for (int k = 0; k < 3; k++)
+        ck_assert_int_gt(seen[k], 0);
+    job_close(&job);
+}
+END_TEST
+
 /* A host that lists the parts of a collective takes time for each rank, and one that waits before gathers issues none
  * before all that comes earlier in its list has ended. */
 START_TEST(hosts_list_ranks_and_wait_before_gathers)
@@ -379,6 +433,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, fp8_is_of_the_products_of_blocks);
     CHECK_ADD(suite, operands_are_converted_as_the_framework_does);
     CHECK_ADD(suite, rates_are_those_of_the_framework);
+    CHECK_ADD(suite, what_is_not_fused_moves_more);
     return suite;
 }
 

@@ -181,6 +181,25 @@ static bool scaled(const struct framework *framework, const struct profile *prof
     return true;
 }
 
+/* What a window's pairs cost more, since whole tiles are computed: the tokens of one see all keys from the first one's
+ * window on. And those of narrow heads, which have as many exponentials for fewer multiplications. */
+static double attention_stretch(const struct framework *framework, const struct segment *segment,
+                                const int64_t extents[MAX_AXES])
+{
+    enum { WIDE = 128 };
+    double stretch = 1, window = (double)segment->arguments.sliding_window,
+           more = (double)framework->attention_head_width;
+    for (int axis = 0; axis < segment->axis_count; axis++) {
+        enum axis_tag tag = segment->axes[axis].tag;
+        double extent = (double)extents[axis];
+        if (tag == TAG_KEY && window > 0 && window < (double)segment->axes[axis].size)
+            stretch *= (window + (double)framework->attention_tile) / window;
+        if (tag == TAG_HEAD_DIM && follows(&segment->in[0], axis) && extent < WIDE)
+            stretch *= (1 + more / extent) / (1 + more / WIDE);
+    }
+    return stretch;
+}
+
 /* How much longer the framework's kernels take than the device's best. */
 static double framework_stretch(const struct framework *framework, const struct device_type *device,
                                 const struct segment *segment, enum phase phase, enum dtype dtype,
@@ -196,7 +215,7 @@ static double framework_stretch(const struct framework *framework, const struct 
         most = fmin(most, framework->attention_flops_per_s);
     if (framework->attention_efficiency > 0)
         most = fmin(most, framework->attention_efficiency * device->matmul_flops_per_s[dtype]);
-    return rate > most ? rate / most : 1;
+    return fmax(rate / most, 1) * attention_stretch(framework, segment, extents);
 }
 
 int cost_loaded(const struct cluster *cluster, int type)
@@ -205,14 +224,29 @@ int cost_loaded(const struct cluster *cluster, int type)
     return node->device.shared_host ? node->levels[0].fanout : 1;
 }
 
-/* What a loss that is not fused moves more. */
-static double loss_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
-                         const int64_t extents[MAX_AXES])
+static bool is_expert_bias(const struct segment *segment)
 {
-    if (!framework || segment->kernel != KERNEL_SUM_EXP)
+    const struct operand *bias = &segment->weight[0];
+    return segment->kernel == KERNEL_RESIDUAL && segment->weight_count == 1 && bias->axis[0] >= 0 &&
+           segment->axes[bias->axis[0]].tag == TAG_EXPERT;
+}
+
+/* What a framework moves more where it does not fuse: a loss, the clamps before a gate, the bias behind experts, whose
+ * gradient is the only thing that its backward pass makes. */
+static double unfused_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
+                            const int64_t extents[MAX_AXES])
+{
+    struct unfused_bytes each = { 0, 0 };
+    if (!framework)
         return 0;
+    if (segment->kernel == KERNEL_SUM_EXP)
+        each = (struct unfused_bytes){ framework->loss_forward_bytes, framework->loss_backward_bytes };
+    else if (segment->kernel == KERNEL_CLAMPED)
+        each = framework->clamp;
+    else if (is_expert_bias(segment) && phase != PHASE_BACKWARD_INPUT)
+        each = framework->expert_bias;
     return operand_points(segment, &segment->in[0], extents) *
-           (double)(phase == PHASE_FORWARD ? framework->loss_forward_bytes : framework->loss_backward_bytes);
+           (double)(phase == PHASE_FORWARD ? each.forward : each.backward);
 }
 
 struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
@@ -240,7 +274,7 @@ struct cost cost_compute(const struct facts *facts, int type, const struct segme
     double stretch = 1;
     if (corrects(&stretch, &cost.extrapolated, device, segment, phase, dtype, extents))
         cost.origin = ORIGIN_FITTED;
-    double bytes = (double)moved_bytes + loss_bytes(facts->framework, segment, phase, extents);
+    double bytes = (double)moved_bytes + unfused_bytes(facts->framework, segment, phase, extents);
     cost.ns = cost_round_ns(roofline_ns(facts->framework, device, segment, phase, dtype, extents, bytes) *
                             framework_stretch(facts->framework, device, segment, phase, dtype, extents));
     return cost;

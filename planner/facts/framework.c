@@ -44,6 +44,13 @@ static const struct json_field table[] = {
       .doc = "the most that its fused attention reaches on any device; absent: the device's own efficiencies alone" },
     { "attention_efficiency", FIELD_DOUBLE, AT(attention_efficiency), .min = 0.01, .max = 1,
       .doc = "likewise, of the device's peak" },
+    { "attention_tile", FIELD_INT, AT(attention_tile), .min = 0, .max = 65536,
+      .doc = "queries and keys that its attention computes at once: a sliding window takes so many keys more; absent: "
+             "what the window counts" },
+    { "attention_head_width", FIELD_INT, AT(attention_head_width), .min = 0, .max = 65536,
+      .doc =
+          "w, where its attention reaches for heads narrower than 128, of width d, (d / (d + w)) / (128 / (128 + w)) "
+          "of what it does for 128; absent: as much" },
     { "compute_beside_transfers", FIELD_DOUBLE, AT(compute_beside_transfers), .min = 1, .max = 100,
       .doc = "slow-down of computations while a collective runs beside them; absent: 1, unless a profile has one" },
     { "transfers_beside_compute", FIELD_DOUBLE, AT(transfers_beside_compute), .min = 1, .max = 100,
@@ -70,6 +77,16 @@ static const struct json_field table[] = {
     { "loss_forward_bytes", FIELD_INT, AT(loss_forward_bytes), .min = 0, .max = 1000,
       .doc = "that the loss moves for each logit forward, beside what a fused one does; absent: it is fused" },
     { "loss_backward_bytes", FIELD_INT, AT(loss_backward_bytes), .min = 0, .max = 1000, .doc = "likewise backward" },
+    { "clamp_forward_bytes", FIELD_INT, AT(clamp.forward), .min = 0, .max = 1000,
+      .doc =
+          "that a clamped SwiGLU moves forward for each element that it gives, beside what a fused one does; absent: "
+          "it is fused" },
+    { "clamp_backward_bytes", FIELD_INT, AT(clamp.backward), .min = 0, .max = 1000, .doc = "likewise backward" },
+    { "expert_bias_forward_bytes", FIELD_INT, AT(expert_bias.forward), .min = 0, .max = 1000,
+      .doc = "that adding the bias behind experts' last products moves forward for each element of these, beside what "
+             "one pass does; absent: it is one pass" },
+    { "expert_bias_backward_bytes", FIELD_INT, AT(expert_bias.backward), .min = 0, .max = 1000,
+      .doc = "likewise backward" },
     { "loss_keeps_fp32", FIELD_BOOL, AT(loss_keeps_fp32),
       .doc = "probabilities of all logits are kept in fp32 until backward; absent: they are not" },
     { "stores_scores", FIELD_BOOL, AT(stores_scores), .doc = "attention keeps its scores until backward" },

@@ -22,6 +22,11 @@ struct cast_bytes {
     int64_t input_forward, weight_forward, weight_backward, input_backward, gradient;
 };
 
+/* What passes over memory move for an element, beside what a fused kernel does. */
+struct unfused_bytes {
+    int64_t forward, backward;
+};
+
 struct framework {
     const char *name, *description, *source;
     const char *like;          /* the framework whose numbers hold where this one has none; NULL: none */
@@ -37,12 +42,16 @@ struct framework {
     int host_waits;       /* enum host_waits */
     double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
     double attention_efficiency;  /* likewise, of the device's peak */
+    int64_t attention_tile;       /* keys and queries that they compute at once; 0: windows cost what they count */
+    int64_t attention_head_width; /* w, where heads of width d reach (d / (d + w)) / (128 / (128 + w)) of what heads of
+                                     128 do; 0: as much */
     double compute_beside_transfers, transfers_beside_compute; /* slow-down of one by the other; at least 1 */
     struct cast_bytes cast;
     double passes; /* over memory for one of a fused element-wise kernel; at least 1 */
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
-    bool recomputes_blocks;                          /* what it calls full recomputation is RECOMPUTE_BLOCK */
+    struct unfused_bytes clamp, expert_bias; /* of an element that a clamped gate or an expert's last product gives */
+    bool recomputes_blocks;                  /* what it calls full recomputation is RECOMPUTE_BLOCK */
     const char *selective_keeps; /* of what it calls selective recomputation: the operators that are kept of a block
                                     that runs again; NULL: RECOMPUTE_SELECTIVE */
     uint64_t kept_operators;     /* the same, as models/operators.h has it */
