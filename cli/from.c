@@ -160,6 +160,7 @@ static bool plan_of(struct plan **out, const struct from *from, const struct lau
                           .context = allowed_only(launch->context),
                           .stages = allowed_only(launch->pipeline),
                           .expert = allowed_only(launch->expert),
+                          .experts_over = allowed_only(launch_experts_over(launch)),
                           .micro = allowed_only(launch->micro_batch),
                           .sequence_parallel = allowed_only(launch->sequence_parallel),
                           .context_dimension = allowed_only(launch->context_dimension),

@@ -473,7 +473,13 @@ static bool choose(struct measured_case *out, struct mapping *m)
         return false;
     if ((double)run->tp * (double)run->pp * (double)run->cp * (double)run->dp != (double)run->n_gpus)
         return fail(m->why, "tp*pp*cp*dp is not the number of devices");
-    if (experts && run->dp % run->ep)
+    /* Ranks of context come first, and before them those of a tensor degree that splits no expert. */
+    int64_t ranks = run->tp * run->cp;
+    bool whole = experts && tensor && run->etp == 1 && run->seq_par == ANSWER_YES && run->ep % ranks == 0 &&
+                 run->dp % (run->ep / ranks) == 0;
+    bool context = experts && run->ep % run->cp == 0 && run->dp % (run->ep / run->cp) == 0;
+    int64_t inside = whole ? ranks : context ? run->cp : 1;
+    if (experts && run->dp % (run->ep / inside))
         return fail(m->why, "experts over ranks that are not data ranks (ep does not divide dp)");
     text_printf(&fix, "tp=%lld,pp=%lld,dp=%lld,zero=%lld,micro-batch=%lld", (long long)run->tp, (long long)run->pp,
                 (long long)run->dp, (long long)run->zero_stage, (long long)run->micro_batch);
@@ -483,9 +489,11 @@ static bool choose(struct measured_case *out, struct mapping *m)
         text_printf(&fix, ",cp=%lld,cp-by=cp-ring", (long long)run->cp);
     if (experts)
         text_printf(&fix, ",ep=%lld", (long long)run->ep);
+    if (inside > 1)
+        text_printf(&fix, ",ep-over=%s", whole ? "tensor" : "context");
     if (says(run, "multi_dist_optimizer_instances") && run->dp % 4 == 0) /* Megatron-LM's tests have two */
         text_printf(&fix, ",hsdp=%lld", (long long)run->dp / 2);
-    if (experts && run->etp != BLANK && run->etp != run->tp)
+    if (experts && run->etp != BLANK && run->etp != run->tp && !whole)
         stand_in(m, "etp as tp");
     if (experts && run->etp == BLANK && tensor)
         stand_in(m, "etp not stated: as tp");

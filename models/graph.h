@@ -207,6 +207,7 @@ struct keeping {
     /* And so many while it goes backward; where ranks share out the vocabulary, so many more. */
     int64_t loss_backward_copies, loss_sharded_copies;
     bool overlaps_experts; /* exchanges of experts' tokens run beside another micro-batch's computations */
+    bool routes_tokens;    /* experts that drop none take any tokens: those of a sequence may be shared out before */
     bool gates_inside;     /* gates multiply what experts' last product reads: what it makes is not read backward */
     int narrow_gradients;  /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each

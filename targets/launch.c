@@ -19,6 +19,20 @@ const struct launch launch_plain = { .tensor = 1,
                                      .bucket_bytes = USUAL_BUCKET_BYTES,
                                      .clip_norm = 1 };
 
+int launch_experts_over(const struct launch *launch)
+{
+    return launch->expert > 1 && launch->experts_whole ? EXPERTS_OVER_TENSOR : EXPERTS_OVER_CONTEXT;
+}
+
+/* The dimension whose ranks go by this one where they share out experts as well. */
+static int without_experts(int over)
+{
+    for (int i = 0; i < DIM_COUNT; i++)
+        if (dimension_over_experts(i) == over)
+            return i;
+    return over;
+}
+
 /* The degrees that the dimensions of all layers make of the mesh's atoms. */
 static bool read_mesh(struct launch *out, const struct plan *plan, struct error *err)
 {
@@ -32,6 +46,7 @@ static bool read_mesh(struct launch *out, const struct plan *plan, struct error 
                                .context_dimension = DIM_cp_gather,
                                .data_dimension = DIM_dp };
     int replicas = 1;
+    enum experts_over reach = EXPERTS_OVER_CONTEXT;
     for (int s = 1; s < plan->stage_count; s++)
         if (memcmp(plan->stages[s].atom, first->atom, sizeof first->atom) != 0 || plan->stages[s].turn > 0)
             return fail(err, "stage %d: its mesh is not that of stage 0, or it takes turns; a launch has one mesh", s);
@@ -43,6 +58,11 @@ static bool read_mesh(struct launch *out, const struct plan *plan, struct error 
         const struct dimension *dimension = dimensions[dim];
         if (size == 1)
             continue;
+        if (dimension_is_over_experts(dimension)) {
+            degrees.expert *= size;
+            reach = dimension->lane == LANE_TP ? EXPERTS_OVER_TENSOR : reach;
+            dim = without_experts(dim);
+        }
         if (dimension->splits_batch) {
             degrees.data *= size;
             degrees.expert *= dim == DIM_ep ? size : 1;
@@ -62,6 +82,7 @@ static bool read_mesh(struct launch *out, const struct plan *plan, struct error 
     out->context_dimension = degrees.context_dimension;
     out->data = degrees.data;
     out->expert = degrees.expert;
+    out->experts_whole = reach == EXPERTS_OVER_TENSOR;
     out->shard_group = replicas > 1 ? degrees.data / replicas : 0;
     if (degrees.data_dimension == DIM_ps ||
         (degrees.tensor > 1 && degrees.tensor_dimension != DIM_tp && degrees.tensor_dimension != DIM_tp_sp))
@@ -217,6 +238,7 @@ static bool in_order(const struct plan *plan, const struct launch *launch, struc
                                .context = (int)launch->context,
                                .data = (int)launch->data,
                                .expert = (int)launch->expert,
+                               .experts_over = (enum experts_over)launch_experts_over(launch),
                                .tensor_dimension = launch->sequence_parallel ? DIM_tp_sp : DIM_tp,
                                .context_dimension = (enum dimension_index)launch->context_dimension,
                                .data_dimension = DIM_dp };
@@ -290,8 +312,8 @@ bool launch_equal(const struct launch *a, const struct launch *b)
         pieces = a->piece_blocks[i] == b->piece_blocks[i];
     pieces = pieces && a->further == b->further && (a->further == 0 || whole || a->further_piece == b->further_piece);
     return pieces && a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
-           a->data == b->data && a->expert == b->expert && a->shard_group == b->shard_group &&
-           a->sequence_parallel == b->sequence_parallel &&
+           a->data == b->data && a->expert == b->expert && a->experts_whole == b->experts_whole &&
+           a->shard_group == b->shard_group && a->sequence_parallel == b->sequence_parallel &&
            (a->context == 1 || a->context_dimension == b->context_dimension) && a->schedule == b->schedule &&
            a->chunks == b->chunks && a->chunk_group == b->chunk_group && a->micro_batch == b->micro_batch &&
            a->batch == b->batch && a->sequence == b->sequence && a->dtype == b->dtype &&

@@ -12,7 +12,9 @@
 struct launch {
     /* Degrees; 1 where there is none. data counts all ranks that have other sequences, so that
      * tensor x context x pipeline x data is the number of devices. */
-    int64_t tensor, context, pipeline, data, expert;
+    int64_t tensor, context, pipeline, data;
+    int64_t expert;          /* ranks that share out the experts: those of context first, then of data; 1: none do */
+    bool experts_whole;      /* with the tensor degree: its ranks are the first of those, and split no expert */
     int64_t shard_group;     /* of the data ranks those over which ZeRO shards, the groups replicate; 0: all */
     bool sequence_parallel;  /* with the tensor degree */
     int context_dimension;   /* enum dimension_index: DIM_cp_gather, DIM_cp_ring or DIM_cp_ulysses */
@@ -53,6 +55,8 @@ struct launch_context;
 struct text;
 bool launch_optimizer_is_usual(const struct launch *launch, const struct launch_context *context);
 void launch_optimizer_detail(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* Which ranks share out the experts; enum experts_over (planner/space/choice.h). */
+int launch_experts_over(const struct launch *launch);
 bool launch_equal(const struct launch *a, const struct launch *b);
 /* Blocks of the piece that has most, of so many in all. */
 int64_t launch_most_blocks(const struct launch *launch, int64_t blocks);

@@ -37,7 +37,8 @@ static void add_degrees(struct text *out, const struct launch *launch)
         text_printf(out, "- context parallel over %lld (%s)\n", (long long)launch->context,
                     dimensions[launch->context_dimension]->name);
     if (launch->expert > 1)
-        text_printf(out, "- experts shared out over %lld data-parallel ranks\n", (long long)launch->expert);
+        text_printf(out, "- experts shared out over %lld %sranks\n", (long long)launch->expert,
+                    launch->tensor * launch->context == 1 ? "data-parallel " : "");
     if (launch->pipeline > 1)
         text_printf(out, "- %lld stages, schedule %s, %lld %s of the model on each\n", (long long)launch->pipeline,
                     schedules[launch->schedule]->name, (long long)launch->chunks,

@@ -177,7 +177,7 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
                          : launch->context_dimension == DIM_cp_ulysses ? "a2a"
                                                                        : "p2p";
     args->expert = launch->expert;
-    args->expert_tensor = args->experts > 0 && launch->tensor > 1 ? launch->tensor : 0;
+    args->expert_tensor = args->experts == 0 || launch->tensor == 1 ? 0 : launch->experts_whole ? 1 : launch->tensor;
     if (launch->pipeline > 1)
         set_layout(args, arena, launch);
     args->group = launch->chunk_group;
@@ -527,7 +527,15 @@ static bool set_degrees(struct launch *l, const struct megatron_args *a, const c
     l->context = a->context;
     l->pipeline = a->pipeline;
     l->expert = a->expert;
+    l->experts_whole =
+        a->tensor > 1 && a->expert_tensor == 1 && a->expert > 1 && a->expert % (a->tensor * a->context) == 0;
     l->sequence_parallel = a->sequence_parallel && a->tensor > 1;
+    if (a->expert > 1 && a->expert % a->context != 0)
+        return fail(
+            err,
+            "%s: --expert-model-parallel-size %lld shares out experts over a part of %lld context-parallel ranks: "
+            "expected a multiple, or 1, else it cannot be priced",
+            name, (long long)a->expert, (long long)a->context);
     if (strcmp(a->context_type, "p2p") == 0)
         l->context_dimension = DIM_cp_ring;
     else if (strcmp(a->context_type, "all_gather") == 0 || strcmp(a->context_type, "allgather") == 0)
@@ -568,7 +576,7 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
     out->says_dtype = true;
     if (!read_optimizer(l, args, narrow, name, err) || !set_memory(out, arena, args, name, err))
         return false;
-    if (args->expert_tensor > 0 && args->expert_tensor != args->tensor && args->experts > 0 &&
+    if (args->expert_tensor > 0 && args->expert_tensor != args->tensor && args->experts > 0 && !l->experts_whole &&
         !say_unknown(out, arena, "--expert-tensor-parallel-size (experts are shared out by the tensor degree here)",
                      err))
         return false;

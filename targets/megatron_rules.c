@@ -103,7 +103,14 @@ static bool experts_rule(const struct launch *l, const struct launch_context *c)
 static bool expert_ranks_rule(const struct launch *l, const struct launch_context *c)
 {
     (void)c;
-    return l->data == 0 || l->data * l->context % l->expert == 0;
+    int64_t tensor = l->experts_whole ? l->tensor : 1, ranks = tensor * l->context;
+    return l->expert == 1 || (l->expert % ranks == 0 && (l->data == 0 || l->data * ranks % l->expert == 0));
+}
+
+static bool expert_tensor_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return !l->experts_whole || (l->tensor > 1 && l->sequence_parallel && l->expert > 1);
 }
 
 static bool schedule_rule(const struct launch *l, const struct launch_context *c)
@@ -291,7 +298,11 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       groups_rule, NULL }, \
     { "ep-divides-experts", "the expert degree divides the experts, and is 1 without any", ARGUMENTS, experts_rule, \
       NULL }, \
-    { "ep-divides-data", "the expert degree divides the ranks that have other tokens", \
+    { "etp", "experts are whole on each rank, with an expert tensor degree of 1, where a tensor degree with sequence " \
+      "parallelism leaves ranks other tokens and the experts are shared out", \
+      "megatron/core/parallel_state.py, initialize_model_parallel", expert_tensor_rule, NULL }, \
+    { "ep-divides-data", "the expert degree divides the ranks that have other tokens, and takes those of context, and " \
+      "of the tensor degree where experts are whole, all together", \
       "megatron/core/parallel_state.py, initialize_model_parallel", expert_ranks_rule, NULL }, \
     { "schedules", "the schedule is 1f1b or interleaved", \
       "megatron/core/pipeline_parallel/schedules.py, get_forward_backward_func", schedule_rule, NULL }, \
@@ -403,6 +414,21 @@ static void allow_modules(struct space *space, const struct graph *graph)
         only(&space->excepted, kept.values, kept.count);
 }
 
+/* What is tried where nobody says it: many experts are whole, of which there are enough for all ranks; context
+ * parallelism, of three kinds for each way to share them out, is for whoever asks for it. */
+static void allow_experts(struct space *space, int64_t experts)
+{
+    enum { MANY_EXPERTS = 64 };
+    if (experts > 1 && space_is_default(space, CHOICE_CP))
+        space->context = allowed_only(1);
+    if (!space_is_default(space, CHOICE_EP_OVER))
+        ONLY_VALUES(&space->experts_over, EXPERTS_OVER_CONTEXT, EXPERTS_OVER_TENSOR);
+    else if (experts >= MANY_EXPERTS)
+        space->experts_over = allowed_only(EXPERTS_OVER_TENSOR);
+    else
+        space->experts_over = (struct allowed){ 2, { EXPERTS_OVER_CONTEXT, EXPERTS_OVER_TENSOR } };
+}
+
 void megatron_allow(struct space *space, const struct graph *graph)
 {
     bool default_bucket = space_is_default(space, CHOICE_BUCKET);
@@ -410,6 +436,7 @@ void megatron_allow(struct space *space, const struct graph *graph)
     ONLY_VALUES(&space->tensor_dimension, DIM_tp);
     ONLY_VALUES(&space->data_dimension, DIM_dp);
     ONLY_VALUES(&space->context_dimension, DIM_cp_ring, DIM_cp_gather, DIM_cp_ulysses);
+    allow_experts(space, legal_most_experts(graph));
     ONLY_VALUES(&space->mesh_order, ORDER_TENSOR_INSIDE);
     ONLY_VALUES(&space->turns, 1);
     ONLY_VALUES(&space->extra, 0);

@@ -251,7 +251,8 @@ static inline void naive_dimensions(struct naive *n)
         any_tp = true;
         for (c->cp_by = 0; c->cp_by < DIM_COUNT; c->cp_by++) {
             bool any_dp = false;
-            if (c->cp > 1 ? dimensions[c->cp_by]->lane != LANE_CP || !naive_may(&space->context_dimension, c->cp_by)
+            if (c->cp > 1 ? dimensions[c->cp_by]->lane != LANE_CP || dimension_is_over_experts(dimensions[c->cp_by]) ||
+                                !naive_may(&space->context_dimension, c->cp_by)
                           : c->cp_by > 0)
                 continue;
             for (c->dp_by = 0; c->dp_by < DIM_COUNT; c->dp_by++) {

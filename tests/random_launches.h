@@ -85,7 +85,8 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
     l.chunks = l.pipeline > 1 && draw(state, 2) ? 2 + (int64_t)draw(state, 3) : 1;
     l.schedule = l.chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
     l.data = INT64_C(1) << draw(state, 5);
-    l.expert = INT64_C(1) << draw(state, 3);
+    l.expert = INT64_C(1) << draw(state, 4);
+    l.experts_whole = l.expert > 1 && l.sequence_parallel && draw(state, 2);
     l.micro_batch = 1 + (int64_t)draw(state, 3);
     int64_t count = (l.chunks > 1 ? l.pipeline : 1) * (1 + (int64_t)draw(state, 6));
     if (l.chunks > 1 && draw(state, 3) == 0) {

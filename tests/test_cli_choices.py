@@ -110,14 +110,15 @@ def layers_have_their_own(folder):
 # What makes each parallel dimension a part of a plan of tiny-moe or tiny-llama; `none` is for ranks that do nothing of their own.
 DIMENSIONS = {"dp": "dp=4", "rp": "dp=4,hsdp=2,zero=3", "ps": "dp=4,dp-by=ps", "ep": "dp=4,ep=2", "tp": "tp=2,sp=0", "tp+sp": "tp=2,sp=1",
               "tp-deferred": "tp=2,sp=0,tp-by=tp-deferred", "cp-gather": "cp=2,cp-by=cp-gather", "cp-ring": "cp=2,cp-by=cp-ring",
-              "cp-ulysses": "cp=2,cp-by=cp-ulysses"}
+              "cp-ulysses": "cp=2,cp-by=cp-ulysses", "tp+sp+ep": "tp=2,sp=1,ep=2,ep-over=tensor",
+              **{f"{by}+ep": f"tp=1,cp=2,cp-by={by},ep=2,ep-over=context" for by in ("cp-gather", "cp-ring", "cp-ulysses")}}
 
 
 def every_row_is_a_choice(folder):
     names = [d["name"] for d in json.loads(run("dimensions", "--json").stdout)["dimensions"]]
     check(f"every dimension has a choice: {names}", set(names) == {"none", *DIMENSIONS})
     for name, fixed in DIMENSIONS.items():
-        job = ["tiny-moe" if name == "ep" else "tiny-llama", "--batch", 8, "--seq", 32, "--dtype", "fp32", "--cluster", "1x4:cpu", "--fix", fixed]
+        job = ["tiny-moe" if name.endswith("ep") else "tiny-llama", "--batch", 8, "--seq", 32, "--dtype", "fp32", "--cluster", "1x4:cpu", "--fix", fixed]
         for made in decisions("estimate", *job), decisions("plan", *job):
             check(f"dimension {name}: {made}", any(name in layers["dims"] for layers in made["layers"]))
     for schedule in [s["name"] for s in json.loads(run("schedules", "--json").stdout)["schedules"]]:

@@ -192,6 +192,20 @@ def further_tokens(folder):
         check(f"mtp: {target}", code in (2, 3) and "predicts one token" in err, (code, err))
 
 
+def whole_experts(folder):
+    """An expert tensor degree of 1: experts over tensor, context and data ranks, there and back; other degrees are said."""
+    (folder / "config.json").write_text(json.dumps(DEEPSEEK))
+    model = folder / "config.json"
+    for fixed, words in (("tp=2,sp=true,cp=1,ep=4,ep-over=tensor", ("--expert-tensor-parallel-size 1\n", "--expert-model-parallel-size 4\n")),
+                         ("tp=2,sp=true,cp=2,ep=8,ep-over=tensor", ("--expert-tensor-parallel-size 1\n", "--context-parallel-size 2\n")),
+                         ("tp=2,sp=true,cp=1,ep=2,ep-over=context", ("--expert-tensor-parallel-size 2\n",))):
+        text = there_and_back(folder, f"etp: {fixed}", "megatron-lm", model, "1x8:h100-sxm", "--fix", f"pp=1,{fixed}")
+        check(f"etp: {fixed}", all(word in text for word in words), text)
+    code, _, err = cleave("estimate", "--from", "megatron-lm", text.replace("--expert-model-parallel-size 2", "--expert-model-parallel-size 3"),
+                          "--cluster", "1x8:h100-sxm")
+    check("etp: a part of the experts", code == 2 and "ep-divides-experts" in err, err)
+
+
 def main():
     made, share = 0, int(os.environ.get("CLEAVE_TEST_SHARE", "1"))
     jobs = JOBS if share == 1 else JOBS[:2] if share <= 5 else JOBS[1:2]  # a share of them; one under a sanitizer
@@ -209,6 +223,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         others_tools(pathlib.Path(folder))
         further_tokens(pathlib.Path(folder))
+        whole_experts(pathlib.Path(folder))
     check("most are launched", made >= 4 * len(jobs), made)
     if share <= 5:  # logits that were held all the way back would keep it out
         code, _, err = cleave("plan", "llama-3-70b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "accelerate-fsdp2",

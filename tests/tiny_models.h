@@ -355,7 +355,8 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
  * slots, dropped choices or neither. */
 static inline struct plan *mixture_plan(const struct graph *graph, int n)
 {
-    static const int8_t beside[] = { DIM_none, DIM_tp, DIM_tp_sp, DIM_tp_deferred, DIM_cp_gather, DIM_cp_ring };
+    static const int8_t beside[] = { DIM_none,    DIM_tp,       DIM_tp_sp,      DIM_tp_deferred, DIM_cp_gather,
+                                     DIM_cp_ring, DIM_tp_sp_ep, DIM_cp_ring_ep, DIM_cp_gather_ep };
     int ep = n % 3 == 2 ? 4 : 2, third = n % 2 ? 2 : 1, pp = ep * third < 8 && n / 2 % 3 == 2 ? 2 : 1;
     int dp = 8 / (ep * third * pp), micro = 1 + (n / 3 % 2 && ep * dp < 8);
     struct tiny_choice c = { .dp = dp, .tp = ep, .pp = pp, .micro = micro, .clip = 1 };
@@ -372,7 +373,7 @@ static inline struct plan *mixture_plan(const struct graph *graph, int n)
         struct plan_layer *layer = &plan->layers[l];
         bool experts = strcmp(graph->layers[l].kind, "moe") == 0;
         layer->dim[1] = experts || n % 4 < 2 ? DIM_ep : DIM_dp;
-        layer->dim[2] = beside[n / 2 % 6];
+        layer->dim[2] = beside[n / 2 % (int)sizeof beside];
         layer->zero = (int8_t)(n / 4 % 4);
         layer->recompute = (int8_t)(n / 5 % RECOMPUTE_COUNT);
         layer->slices = (int16_t)(n % 7 == 3 ? 2 : 1);

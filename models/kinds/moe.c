@@ -180,6 +180,18 @@ struct routing {
     double expected_fill;
 };
 
+/* All tokens of a sequence; where none are dropped and a framework routes each by itself, so few that the ranks which
+ * share out a sequence find groups, and their slots are as many in all. */
+static int64_t group_of(const struct graph_builder *builder, const struct moe_layer *f)
+{
+    enum { MOST_GROUPS = 64 };
+    int64_t sequence = builder->size['t'], groups = 1;
+    for (int64_t more = 2; builder->graph->keeping.routes_tokens && f->dropless && more <= MOST_GROUPS; more *= 2)
+        if (sequence % more == 0 && more * slots_of(f, sequence / more) == slots_of(f, sequence))
+            groups = more;
+    return sequence / groups;
+}
+
 /* The tokens' axis can be split between groups only. */
 static void set_groups(struct segment *segment, const struct moe_layer *f, const struct routing *r)
 {
@@ -314,7 +326,7 @@ static bool moe_build(struct graph_builder *builder, const struct model *model, 
 {
     const struct moe_layer *f = fields;
     (void)model;
-    int64_t sequence = builder->size['t'], group = f->group ? f->group : sequence;
+    int64_t sequence = builder->size['t'], group = f->group ? f->group : group_of(builder, f);
     if (sequence % group)
         return fail_kind(err, ERROR_INPUT,
                          "layer %s: expected a sequence of whole groups of %lld tokens, found %lld tokens",

@@ -443,7 +443,8 @@ static int64_t experts_of_rank(const struct program *program, int stage, const s
     if (!segment || segment->kernel != KERNEL_DISPATCH)
         return 0;
     for (int atom = 0; atom < MAX_ATOMS; atom++)
-        sharing |= program->plan->layers[segment->layer].dim[atom] == DIM_ep ? 1u << atom : 0;
+        sharing |=
+            dimensions[program->plan->layers[segment->layer].dim[atom]]->prefer[0].tag == TAG_EXPERT ? 1u << atom : 0;
     return ceil_div(segment->arguments.experts, geometry_group_size(program->plan, stage, sharing));
 }
 

@@ -115,6 +115,10 @@ static const struct json_field table[] = {
       .doc = "backward the loss has so many copies of the logits in fp32 beside what it keeps; absent: none" },
     { "loss_sharded_copies", FIELD_INT, AT(keeping.loss_sharded_copies), .min = 0, .max = 8,
       .doc = "and so many more where ranks share out the vocabulary; absent: none" },
+    { "routes_tokens", FIELD_BOOL, AT(keeping.routes_tokens),
+      .doc =
+          "Mixtures of experts that drop no token route each by itself: ranks that share out a sequence send their own "
+          "tokens. Absent: a sequence's tokens are routed together." },
     { "gates_inside", FIELD_BOOL, AT(keeping.gates_inside),
       .doc = "what experts give is weighted before their last product, whose outputs are not kept then; absent: behind "
              "it" },

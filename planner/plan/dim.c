@@ -50,6 +50,23 @@ bool dimension_is_tensor(const struct dimension *dimension)
            !dimension_prefers(dimension, TAG_SEQUENCE);
 }
 
+bool dimension_is_over_experts(const struct dimension *dimension)
+{
+    return dimension->prefer[0].tag == TAG_EXPERT && !dimension->splits_batch;
+}
+
+int dimension_over_experts(int dimension)
+{
+    const struct dimension *of = dimensions[dimension];
+    for (int i = 0; dimensions[i]; i++) {
+        const struct dimension *d = dimensions[i];
+        if (dimension_is_over_experts(d) && d->lane == of->lane && d->ring == of->ring && d->defer == of->defer &&
+            !memcmp(&d->prefer[1], of->prefer, (MAX_PREFERENCES - 1) * sizeof *d->prefer))
+            return i;
+    }
+    return -1;
+}
+
 int dimension_replica(int dimension)
 {
     const struct dimension *of = dimensions[dimension];

@@ -47,6 +47,10 @@ bool dimension_deals_batch(const struct dimension *dimension);
 bool dimension_is_data(const struct dimension *dimension);
 /* Whether tensor-parallel ranks may, those that share out the sequence as well left aside. */
 bool dimension_is_tensor(const struct dimension *dimension);
+/* Whether its ranks share out the experts, those of data-parallel ones left aside. */
+bool dimension_is_over_experts(const struct dimension *dimension);
+/* The dimension that splits alike but for the experts, which its ranks share out; or -1. */
+int dimension_over_experts(int dimension);
 /* The dimension that splits alike and over which ZeRO does not shard, or -1: the replicating twin of a sharding one. */
 int dimension_replica(int dimension);
 

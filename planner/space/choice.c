@@ -2,6 +2,7 @@
 #include <string.h>
 
 const char *const mesh_order_names[ORDER_COUNT + 1] = { "tensor-inside", "data-inside", NULL };
+const char *const experts_over_names[EXPERTS_OVER_COUNT + 1] = { "data", "context", "tensor", NULL };
 
 #define MANY 1000000000
 #define OPEN CHOICE_OPEN
@@ -83,13 +84,14 @@ static const char *name_at(enum space_choice choice, int index)
     static const char *const *const words[CHOICE_COUNT] = { [CHOICE_RECOMPUTE] = recompute_names,
                                                             [CHOICE_OFFLOAD] = offload_names,
                                                             [CHOICE_RESHARD] = reshard_names,
-                                                            [CHOICE_ORDER] = mesh_order_names };
+                                                            [CHOICE_ORDER] = mesh_order_names,
+                                                            [CHOICE_EP_OVER] = experts_over_names };
     if (words[choice])
         return words[choice][index];
     if (choice == CHOICE_SCHEDULE)
         return schedules[index]->name;
     const struct dimension *dimension = dimensions[index];
-    if ((choice == CHOICE_CP_DIMENSION && dimension->lane == LANE_CP) ||
+    if ((choice == CHOICE_CP_DIMENSION && dimension->lane == LANE_CP && !dimension_is_over_experts(dimension)) ||
         (choice == CHOICE_DP_DIMENSION && dimension_is_data(dimension)) ||
         (choice == CHOICE_TP_DIMENSION && dimension_is_tensor(dimension)))
         return dimension->name;

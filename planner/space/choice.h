@@ -8,6 +8,11 @@
 enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
 extern const char *const mesh_order_names[ORDER_COUNT + 1];
 
+/* How far the ranks reach that share out the experts: data-parallel ones, all context-parallel ones and of the
+ * data-parallel ones so many that it makes the degree, or all tensor-parallel ones as well. */
+enum experts_over { EXPERTS_OVER_DATA, EXPERTS_OVER_CONTEXT, EXPERTS_OVER_TENSOR, EXPERTS_OVER_COUNT };
+extern const char *const experts_over_names[EXPERTS_OVER_COUNT + 1];
+
 enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64, USUAL_BUCKET_BYTES = 25 << 20 };
 /* Allowed values of one choice; count 0: all legal ones. */
 struct allowed {

@@ -21,6 +21,7 @@ struct degrees making_degrees(const struct making *m)
                              .context = (int)m->value[CHOICE_CP],
                              .data = (int)m->value[CHOICE_DP],
                              .expert = (int)m->value[CHOICE_EP],
+                             .experts_over = (enum experts_over)m->value[CHOICE_EP_OVER],
                              .tensor_dimension = (enum dimension_index)m->value[CHOICE_TP_DIMENSION],
                              .context_dimension = (enum dimension_index)m->value[CHOICE_CP_DIMENSION],
                              .data_dimension = (enum dimension_index)m->value[CHOICE_DP_DIMENSION] };
@@ -106,7 +107,7 @@ static bool micro_legal(struct making *m, struct error *why)
 static bool tensor_dimension_legal(struct making *m, struct error *why)
 {
     const struct dimension *by = dimensions[m->value[CHOICE_TP_DIMENSION]];
-    bool sequence = by->lane == LANE_TP && !dimension_is_tensor(by);
+    bool sequence = by->lane == LANE_TP && !dimension_is_tensor(by) && !dimension_is_over_experts(by);
     return (m->value[CHOICE_SP] ? sequence : dimension_is_tensor(by)) ||
            fail(why, "plan: tensor-parallel ranks%s cannot go by %s", m->value[CHOICE_SP] ? " with sp" : "", by->name);
 }
@@ -115,7 +116,7 @@ static bool tensor_dimension_legal(struct making *m, struct error *why)
 static bool context_dimension_legal(struct making *m, struct error *why)
 {
     const struct dimension *by = dimensions[m->value[CHOICE_CP_DIMENSION]];
-    return m->value[CHOICE_CP] == 1 || by->lane == LANE_CP ||
+    return m->value[CHOICE_CP] == 1 || (by->lane == LANE_CP && !dimension_is_over_experts(by)) ||
            fail(why, "plan: context-parallel ranks cannot go by %s", by->name);
 }
 
@@ -125,14 +126,27 @@ static bool data_dimension_legal(struct making *m, struct error *why)
     return dimension_is_data(by) || fail(why, "plan: data-parallel ranks cannot go by %s", by->name);
 }
 
+/* Experts are shared out by tensor-parallel ranks that share out the sequence: each has tokens of its own. */
+static bool experts_over_legal(struct making *m, struct error *why)
+{
+    return m->value[CHOICE_EP_OVER] != EXPERTS_OVER_TENSOR || m->value[CHOICE_TP] == 1 || m->value[CHOICE_SP] ||
+           fail(why,
+                "plan: tensor-parallel ranks share out experts (ep-over=tensor) with sequence parallelism; give sp");
+}
+
 static bool expert_legal(struct making *m, struct error *why)
 {
-    int64_t expert = m->value[CHOICE_EP], data = m->value[CHOICE_DP];
-    return expert <= 1 || (data % expert == 0 && m->expert_most % expert == 0) ||
+    struct degrees degrees = making_degrees(m);
+    int64_t expert = degrees.expert, inside = experts_inside(&degrees);
+    if (expert > 1 && expert % inside != 0)
+        return fail(why,
+                    "plan: %lld expert-parallel ranks (ep) over %s ranks: expected a multiple of %lld, which they are",
+                    (long long)expert, experts_over_names[degrees.experts_over], (long long)inside);
+    return expert <= 1 || (degrees.data % (expert / inside) == 0 && m->expert_most % expert == 0) ||
            fail(why,
                 "plan: %lld expert-parallel ranks (ep), but there are %lld data-parallel ranks and layers of model %s "
                 "with %lld experts in common; expected a divisor of both",
-                (long long)expert, (long long)data, m->graph->model_name, (long long)m->expert_most);
+                (long long)expert, (long long)(degrees.data * inside), m->graph->model_name, (long long)m->expert_most);
 }
 
 static bool cannot_share(struct making *m, struct error *why)
@@ -213,6 +227,7 @@ bool choice_legal(struct making *m, enum space_choice choice, struct error *why)
         [CHOICE_TP_DIMENSION] = tensor_dimension_legal,
         [CHOICE_CP_DIMENSION] = context_dimension_legal,
         [CHOICE_DP_DIMENSION] = data_dimension_legal,
+        [CHOICE_EP_OVER] = experts_over_legal,
         [CHOICE_EP] = expert_legal,
         [CHOICE_HSDP] = group_legal,
         [CHOICE_INTERLEAVE] = chunks_legal,

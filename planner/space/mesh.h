@@ -20,7 +20,7 @@ bool mesh_equal(const struct mesh *a, const struct mesh *b);
 int mesh_tensor(const struct mesh *mesh);
 int mesh_data(const struct mesh *mesh);
 int mesh_context(const struct mesh *mesh);
-int mesh_expert(const struct mesh *mesh); /* of those with sequences of their own, ranks that share out the experts */
+int mesh_expert(const struct mesh *mesh); /* ranks of any kind that share out the experts */
 /* Whether a tensor-parallel atom shares out the sequence too. */
 bool mesh_sequence_parallel(const struct mesh *mesh);
 /* Ranks over which ZeRO could shard. */

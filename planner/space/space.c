@@ -71,9 +71,23 @@ int64_t config_vocab_multiple(const struct config *config, const struct graph *g
     return space_vocab_multiple(graph, config_tensor(config));
 }
 
+int experts_inside(const struct degrees *d)
+{
+    return (d->experts_over >= EXPERTS_OVER_CONTEXT ? d->context : 1) *
+           (d->experts_over >= EXPERTS_OVER_TENSOR ? d->tensor : 1);
+}
+
+/* Of the data-parallel ranks. */
 static int expert_ranks(const struct degrees *d)
 {
-    return d->expert > 1 ? d->expert : 1;
+    return d->expert > 1 ? d->expert / experts_inside(d) : 1;
+}
+
+/* What stands for ranks that share out experts, where they do. */
+static enum dimension_index over_experts(const struct degrees *d, enum experts_over reach, enum dimension_index by)
+{
+    int over = d->expert > 1 && d->experts_over >= reach ? dimension_over_experts((int)by) : -1;
+    return over >= 0 ? (enum dimension_index)over : by;
 }
 
 static void add_data_atoms(struct mesh *mesh, const struct degrees *d, int group)
@@ -97,15 +111,16 @@ bool mesh_legal(const struct degrees *d, int group)
 struct mesh space_mesh(const struct degrees *d, enum mesh_order order, int group)
 {
     struct mesh mesh = mesh_none();
+    enum dimension_index tensor = over_experts(d, EXPERTS_OVER_TENSOR, d->tensor_dimension);
     if (order == ORDER_DATA_INSIDE)
-        mesh_add(&mesh, d->tensor, d->tensor_dimension);
+        mesh_add(&mesh, d->tensor, tensor);
     else
         add_data_atoms(&mesh, d, group);
     if (d->context > 1)
-        mesh_add(&mesh, d->context, d->context_dimension);
+        mesh_add(&mesh, d->context, over_experts(d, EXPERTS_OVER_CONTEXT, d->context_dimension));
     if (order == ORDER_DATA_INSIDE)
         add_data_atoms(&mesh, d, group);
     else
-        mesh_add(&mesh, d->tensor, d->tensor_dimension);
+        mesh_add(&mesh, d->tensor, tensor);
     return mesh;
 }

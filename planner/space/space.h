@@ -150,13 +150,16 @@ bool legal_tensor_obstacle(const struct graph *graph, int tensor, struct obstacl
 /* Degrees of a mesh, and the dimensions that stand for them. */
 struct degrees {
     int tensor, context, data;
-    int expert; /* of the data-parallel ranks; below 2: experts are not shared out */
+    int expert; /* below 2: experts are not shared out */
+    enum experts_over experts_over;
     enum dimension_index tensor_dimension, context_dimension, data_dimension;
 };
 /* group: data-parallel ranks of one atom; the others make an atom outside of it. Context-parallel ranks lie between
- * data- and tensor-parallel ones, expert-parallel ones are the innermost data-parallel ones. It must be mesh_legal().
- */
+ * data- and tensor-parallel ones, expert-parallel ones are the innermost data-parallel ones, and what experts_over says
+ * beside them. It must be mesh_legal(). */
 struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int group);
+/* Ranks other than data-parallel ones that share out experts where any do. */
+int experts_inside(const struct degrees *degrees);
 /* Whether degrees divide and the mesh has no more than MAX_ATOMS. */
 bool mesh_legal(const struct degrees *degrees, int group);
 /* The most ranks that can share out the experts of every layer: all degrees divide it. 1: there are none. */

@@ -171,8 +171,11 @@ static struct looks looks_of(struct listing *l, enum space_choice choice)
         return value[CHOICE_CP] > 1 ? between(DIM_none + 1, DIM_COUNT - 1, range) : only(DIM_none);
     case CHOICE_DP_DIMENSION:
         return between(DIM_none + 1, DIM_COUNT - 1, range);
+    case CHOICE_EP_OVER:
+        return m->expert_most > 1 ? between(0, EXPERTS_OVER_COUNT - 1, range)
+                                  : only(range->count > 0 ? range->values[0] : EXPERTS_OVER_DATA);
     case CHOICE_EP:
-        return between(1, min_i64(m->expert_most, value[CHOICE_DP]), range);
+        return between(1, m->expert_most, range);
     case CHOICE_ORDER:
         return between(0, ORDER_COUNT - 1, range);
     case CHOICE_HSDP:
@@ -242,6 +245,14 @@ static bool wanted(struct listing *l, enum space_choice choice)
     switch ((int)choice) {
     case CHOICE_CP:
         return m->space->context.count > 0 || space_usual_context(m->cluster, m->graph->sequence, m->value[choice]);
+    case CHOICE_EP_OVER: /* those of one rank say what others do */
+        return !(m->value[choice] == EXPERTS_OVER_TENSOR && m->value[CHOICE_TP] == 1 &&
+                 allowed_has(&m->space->experts_over, EXPERTS_OVER_CONTEXT)) &&
+               !(m->value[choice] == EXPERTS_OVER_CONTEXT && m->value[CHOICE_CP] == 1 &&
+                 allowed_has(&m->space->experts_over, EXPERTS_OVER_DATA));
+    case CHOICE_EP: /* where none are shared out one of these is as good as another */
+        return m->value[choice] > 1 || m->space->experts_over.count == 0 ||
+               m->value[CHOICE_EP_OVER] == m->space->experts_over.values[0];
     case CHOICE_DP:
         return m->config.meshes == 0 || m->value[CHOICE_PP] < m->config.meshes;
     case CHOICE_MICRO:

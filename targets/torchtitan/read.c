@@ -374,6 +374,7 @@ static bool read_degrees(struct reading *r)
     if (rotate && launch->context > 1)
         launch->context_dimension = strcmp(rotate->value, "alltoall") == 0 ? DIM_cp_ring : DIM_cp_gather;
     launch->sequence_parallel = sp && launch->tensor > 1;
+    launch->experts_whole = launch->expert > 1 && launch->tensor > 1;
     int64_t others = launch->tensor, most = INT64_C(1) << 40;
     if (!mul_i64(&others, others, launch->context) || !mul_i64(&others, others, launch->pipeline) ||
         !mul_i64(&others, others, replicas) || others > most)

@@ -124,11 +124,15 @@ static bool kept_in_pipelines(const struct launch *launch, const struct launch_c
     return launch->zero < 3 || launch->reshard == RESHARD_EACH_PASS || launch->pipeline > 1 ||
            launch_micro_batches(launch) == 1;
 }
-static bool experts_alone(const struct launch *launch, const struct launch_context *context)
+/* The innermost ranks: those of the tensor degree, whose experts are whole, then of context, then of shards. */
+static bool experts_are_innermost(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    int64_t group = launch->shard_group > 0 ? launch->shard_group : launch->data;
-    return launch->expert == 1 || (launch->tensor == 1 && launch->context == 1 && group % launch->expert == 0);
+    int64_t ranks = launch->tensor * launch->context,
+            group = launch->shard_group > 0 ? launch->shard_group : launch->data;
+    return launch->expert == 1 ||
+           (launch->experts_whole == (launch->tensor > 1) && launch->sequence_parallel == (launch->tensor > 1) &&
+            launch->expert % ranks == 0 && group * ranks % launch->expert == 0);
 }
 static bool schedule_is_known(const struct launch *launch, const struct launch_context *context)
 {
@@ -225,9 +229,10 @@ static const struct target_rule rules[] = {
       "distributed/fsdp.py, get_fsdp_reshard_after_forward_policy; torch.distributed.pipelining, stage.py",
       kept_in_pipelines, NULL },
     { "experts",
-      "expert-parallel ranks are data-parallel ones of one group of shards, without tensor or context "
-      "parallelism, whose ranks they would take",
-      "distributed/parallel_dims.py, ParallelDims.build_mesh", experts_alone, NULL },
+      "expert-parallel ranks are all of the tensor degree, with sequence parallelism, and of context, and of the "
+      "data-parallel ones of one group of shards as many as are left",
+      "distributed/parallel_dims.py, ParallelDims.build_mesh; models/common/moe_sharding.py", experts_are_innermost,
+      NULL },
     { "schedule", "the schedule is 1f1b, gpipe, interleaved or zb-v",
       "torch.distributed.pipelining, schedules.py, get_schedule_class", schedule_is_known, NULL },
     { "chunks", "a stage has one piece of the model under 1f1b and gpipe, two under zb-v, at least two interleaved",
@@ -273,16 +278,16 @@ static void allow(struct space *space, const struct graph *graph)
             if (keys->tag[d] == TAG_HEAD && (heads == 0 || keys->size[d] < heads))
                 heads = keys->size[d];
     }
-    if (experts) {
-        space->tensor = allowed_only(1);
+    if (experts && space_is_default(space, CHOICE_CP))
         space->context = allowed_only(1);
-    } else if (heads > 0) {
+    if (heads > 0) {
         space->tensor.count = 0;
         for (int64_t t = 1; t <= heads && space->tensor.count < SPACE_VALUES; t++)
             if (heads % t == 0)
                 space->tensor.values[space->tensor.count++] = t;
     }
     space->context_dimension = allowed_only(DIM_cp_gather);
+    space->experts_over = allowed_only(EXPERTS_OVER_TENSOR);
     space->tensor_dimension = allowed_only(DIM_tp);
     space->data_dimension = allowed_only(DIM_dp);
     space->mesh_order = allowed_only(ORDER_TENSOR_INSIDE);

@@ -63,8 +63,8 @@ def pretrain_32gpu_config():
     cfg.model.pipeline_model_parallel_size = 4
     cfg.model.pipeline_model_parallel_layout = "Et*3|t*5|t*4|t*4mmL"
     cfg.model.context_parallel_size = 1
-    cfg.model.expert_model_parallel_size = 4
-    cfg.model.expert_tensor_parallel_size = 2
+    cfg.model.expert_model_parallel_size = 8
+    cfg.model.expert_tensor_parallel_size = 1
     cfg.ddp.use_distributed_optimizer = True
     cfg.model.recompute_granularity = "full"
     cfg.model.recompute_method = "uniform"

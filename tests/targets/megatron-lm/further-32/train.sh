@@ -56,8 +56,8 @@ PARALLEL_ARGS=(
     --pipeline-model-parallel-size 4
     --pipeline-model-parallel-layout 'Et*3|t*5|t*4|t*4mmL'
     --context-parallel-size 1
-    --expert-model-parallel-size 4
-    --expert-tensor-parallel-size 2
+    --expert-model-parallel-size 8
+    --expert-tensor-parallel-size 1
     --use-distributed-optimizer
     --overlap-grad-reduce
     --overlap-param-gather
