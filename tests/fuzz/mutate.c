@@ -3,12 +3,12 @@
  *
  *     fuzz_json [--seconds N] [--seed N] [--runs N] [--own NAME] FILE-OR-FOLDER...
  *
- * First every file as it is, then mutants, half of them of files whose names begin with NAME, the target's own format:
- * few of another format's get beyond their first bytes. A file x.pack holds many inputs, each after a line with its
- * length (benchmarks/run_fuzz writes such); they count as the target's own. That until --seconds (default 10) have
- * passed or --runs mutants were tried; --runs alone sets no time limit, so that the same seed and runs repeat exactly.
- * A crash is the target's own; the input that was running is left in ./crash-input when the target aborts or a
- * sanitizer ends the process. */
+ * First every file as it is, then those of JSON with each value replaced in turn, then mutants, half of them of files
+ * whose names begin with NAME, the target's own format: few of another format's get beyond their first bytes. A file
+ * x.pack holds many inputs, each after a line with its length (benchmarks/run_fuzz writes such); they count as the
+ * target's own. That until --seconds (default 10) have passed or --runs mutants were tried; --runs alone sets no time
+ * limit, so that the same seed and runs repeat exactly. A crash is the target's own; the input that was running is left
+ * in ./crash-input when the target aborts or a sanitizer ends the process. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/num.h"
 #include <dirent.h>
@@ -310,6 +310,75 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* ---- JSON ---- */
+
+/* Behind the value at `at`, by brackets and quotes alone. */
+static size_t value_end(const struct input *input, size_t at)
+{
+    int depth = 0;
+    bool quoted = false;
+    for (; at < input->size; at++) {
+        uint8_t c = input->bytes[at];
+        if (quoted) {
+            at += c == '\\';
+            quoted = c != '"';
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if (c == '}' || c == ']' || c == ',') {
+            if (depth == 0)
+                break;
+            depth -= c != ',';
+            if (depth == 0 && c != ',')
+                return at + 1;
+        }
+    }
+    return at < input->size ? at : input->size;
+}
+
+/* Of each object each value in turn becomes another one, mostly of another kind, and each key another key: readers
+ * refuse most of that, each at a line of its own, which mutants of bytes seldom reach. */
+static uint64_t run_other_values(const struct input *seed, double end)
+{
+    static const char *const others[] = { "\"x\"", "-1",   "1e18",  "0",  "1",  "2",        "0.5",
+                                          "null",  "true", "false", "{}", "[]", "[1,\"x\"]" };
+    struct input input = { must_have(malloc(LARGEST_INPUT)), 0 };
+    uint64_t done = 0;
+    for (size_t at = 0; at < seed->size && now_s() < end; at++) {
+        if (seed->bytes[at] != ':')
+            continue;
+        size_t key = at;
+        while (key > 0 && seed->bytes[key - 1] != '"')
+            key--;
+        for (size_t i = 0; i <= sizeof others / sizeof *others; i++, done++) {
+            const char *other = i > 0 ? others[i - 1] : "X";
+            memcpy(input.bytes, seed->bytes, seed->size);
+            input.size = seed->size;
+            if (i > 0)
+                splice(&input, at + 1, value_end(seed, at + 1) - at - 1, (const uint8_t *)other, strlen(other));
+            else if (key > 0)
+                splice(&input, key - 1, 0, (const uint8_t *)other, strlen(other));
+            run_one(input.bytes, input.size);
+        }
+    }
+    free(input.bytes);
+    return done;
+}
+
+/* Of the target's own format, for half of the time at most. */
+static uint64_t run_other_values_of_all(struct fuzzer *f)
+{
+    double end = now_s() + f->seconds / 2;
+    uint64_t done = 0;
+    for (size_t i = 0; i < f->own_count && now_s() < end; i++) {
+        const struct input *seed = &f->corpus[f->own_at[i]];
+        if (seed->size > 0 && seed->bytes[0] == '{')
+            done += run_other_values(seed, end);
+    }
+    return done;
+}
+
 static size_t draw_seed(struct fuzzer *f)
 {
     return f->own_count > 0 && draw(f) % 2 ? f->own_at[draw_below(f, f->own_count)] : draw_below(f, f->count);
@@ -386,7 +455,7 @@ int main(int argc, char **argv)
     watch_for_crashes();
     for (size_t i = 0; i < f.count; i++)
         run_one(f.corpus[i].bytes, f.corpus[i].size);
-    uint64_t done = run_mutants(&f);
+    uint64_t done = (f.runs ? 0 : run_other_values_of_all(&f)) + run_mutants(&f);
     printf("%zu corpus inputs and %llu mutants, seed %llu: no failure\n", f.count, (unsigned long long)done,
            (unsigned long long)f.seed);
     for (size_t i = 0; i < f.count; i++)
