@@ -66,9 +66,10 @@ def main(*tests):
     """Runs each in one folder that is gone afterwards; the exit status says whether all held."""
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
-            start = time.monotonic()
+            start, before, failed = time.monotonic(), checks, len(failures)
             test(pathlib.Path(name))
-            print(f"{test.__name__}: {time.monotonic() - start:.1f} s", flush=True)
+            count = checks - before
+            print(f"{test.__name__}: {count - len(failures) + failed} of {count}, {time.monotonic() - start:.1f} s", flush=True)
     for failure in failures:
         print("FAILED", failure)
     print(f"{checks - len(failures)} passed, {len(failures)} failed")
