@@ -141,19 +141,22 @@ static void note_wrong(struct sweep *sweep, int call, int rank, const char *func
 }
 
 /* Where the call did not come because the run had ended before, or all took long, on a machine that had no time for it,
- * false; then once more, with a longer timeout. How long it took is told as if that were the usual one. */
-static bool try_call(struct sweep *sweep, int call, int rank, double timeout_s, bool last)
+ * false; then once more, and for a call that did not come with a longer timeout. How long it took is told as if that
+ * were the usual one. */
+static bool try_call(struct sweep *sweep, int call, int rank, double *timeout_s, bool last)
 {
-    struct trial trial = { .sweep = sweep, .timeout_s = timeout_s };
+    struct trial trial = { .sweep = sweep, .timeout_s = *timeout_s };
     struct error error = { 0 };
     must(emulated_nccl_new(&trial.shared, RANKS, &error));
     emulated_nccl_break(trial.shared, rank, call, sweep->fate);
     const int64_t before_ns = clock_now_ns();
     const bool ok = run_once(&trial, &error);
     const int waits = sweep->fate == CALL_HANGS ? 2 : sweep->fate == CALL_STAYS || sweep->fate == CALL_NEVER_ENDS;
-    const int64_t took_ns = clock_now_ns() - before_ns - (int64_t)(1e9 * waits * (timeout_s - TIMEOUT_S));
+    const int64_t took_ns = clock_now_ns() - before_ns - (int64_t)(1e9 * waits * (*timeout_s - TIMEOUT_S));
     const char *function = emulated_nccl_broken(trial.shared), *misuse = emulated_nccl_misuse(trial.shared);
     const bool late = (!function && !ok) || (!last && took_ns > (int64_t)(1e9 * (waits * TIMEOUT_S + LATE_S)));
+    if (!function && !ok)
+        *timeout_s *= 2;
     if (late && last) {
         note_wrong(sweep, call, rank, "none", error.message);
     } else if (!late && !function) {
@@ -178,8 +181,9 @@ static void *work(void *argument)
     struct sweep *sweep = argument;
     while (atomic_load(&sweep->calls_over) != (1 << RANKS) - 1) {
         int number = sweep->first + sweep->stride * atomic_fetch_add(&sweep->next, 1), rank = number % RANKS;
+        double timeout_s = TIMEOUT_S;
         for (int again = 0; again < TRIES && !(atomic_load(&sweep->calls_over) >> rank & 1); again++)
-            if (try_call(sweep, number / RANKS, rank, TIMEOUT_S << again, again + 1 == TRIES))
+            if (try_call(sweep, number / RANKS, rank, &timeout_s, again + 1 == TRIES))
                 break;
     }
     return NULL;
