@@ -353,13 +353,13 @@ START_TEST(what_is_not_fused_moves_more)
     int seen[3] = { 0 };
     for (int i = 0; i < job.graph->segment_count; i++) {
         const struct segment *segment = &job.graph->segments[i];
-        int64_t extents[MAX_AXES], elements = 1;
+        int64_t extents[MAX_AXES] = { 0 }, elements = 1;
         for (int a = 0; a < segment->axis_count; a++)
             extents[a] = segment->axes[a].size;
         for (int d = 0; d < MAX_DIMS; d++)
             elements *= segment->in[0].axis[d] >= 0 ? extents[segment->in[0].axis[d]] : 1;
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
-            int64_t ns[2];
+            int64_t ns[2] = { 0 };
             for (int k = 0; k < 2; k++) {
                 job.world.facts.framework = k > 0 ? &passes : NULL;
                 ns[k] = cost_compute(&job.world.facts, 0, segment, (enum phase)phase, DTYPE_BF16, extents, 1000).ns;
