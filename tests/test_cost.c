@@ -288,9 +288,14 @@ static void tiny_open(struct tiny *t, int64_t elements)
                                          .element_bytes = 2,
                                          .bytes = 2 * elements };
     t->pair = (struct pair){ 0, 1 };
-    t->program = (struct program){
-        .plan = t->plan, .stage_count = 2, .buffer_count = 2, .pair_count = 1, .buffers = t->buffers, .pairs = &t->pair
-    };
+    static const struct graph graph = { 0 };
+    t->program = (struct program){ .graph = &graph,
+                                   .plan = t->plan,
+                                   .stage_count = 2,
+                                   .buffer_count = 2,
+                                   .pair_count = 1,
+                                   .buffers = t->buffers,
+                                   .pairs = &t->pair };
 }
 
 static struct instr tiny_instr(enum op op)
