@@ -62,6 +62,8 @@ static inline struct launch draw_legal(const struct target *target, const struct
     for (;;) {
         struct launch l = draw_launch(state, blocks, blocks / 3 < 9 ? blocks / 3 : 9, pieces);
         vary(&l, state);
+        if (l.chunks == 1)
+            l.chunk_group = 0;
         if (!target_broken_rule(target, &l, context))
             return l;
     }
