@@ -415,6 +415,36 @@ static bool mark_operands(struct graph *graph)
     return readers != NULL;
 }
 
+static bool follows(const struct operand *operand, int dim_count, int axis)
+{
+    return axis >= 0 && operand_dim(operand, dim_count, axis) >= 0;
+}
+
+static void mark_matrix(struct graph *graph, const struct segment *s)
+{
+    const struct operand *operand = &s->weight[0], *in = &s->in[0], *out = &s->out[0];
+    struct weight *w = &graph->weights[operand->id];
+    uint8_t rows = 0, columns = 0;
+    for (int dim = 0; dim < w->dim_count; dim++) {
+        int axis = operand->axis[dim];
+        bool read = follows(in, graph->values[in->id].dim_count, axis),
+             made = follows(out, graph->values[out->id].dim_count, axis);
+        if (axis < 0 || s->axes[axis].tag == TAG_VOCAB)
+            return;
+        rows |= (uint8_t)((made && !read) << dim);
+        columns |= (uint8_t)((read && !made) << dim);
+    }
+    w->row_dims = columns ? rows : 0;
+    w->column_dims = rows ? columns : 0;
+}
+
+static void mark_matrices(struct graph *graph)
+{
+    for (int i = 0; i < graph->segment_count; i++)
+        if (graph->segments[i].kernel == KERNEL_MATMUL && graph->segments[i].weight_count > 0)
+            mark_matrix(graph, &graph->segments[i]);
+}
+
 static bool build(struct graph *graph, const struct model *model, struct error *err)
 {
     graph->model_name = arena_strdup(&graph->arena, model->name);
@@ -445,6 +475,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     mark_needs(graph);
     mark_conversions(graph);
+    mark_matrices(graph);
     if (model->keeping.keeps_fp8 && !mark_operands(graph))
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     if (may_balance(graph))

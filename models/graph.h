@@ -182,6 +182,9 @@ struct weight {
     double init_std;
     bool decay;  /* takes weight decay (matrices do; biases and norms do not) */
     bool frozen; /* no gradient, no state */
+    /* Dims that are rows, what comes out, and columns, of a matrix between layers: neither looked up nor one of the
+     * vocabulary. Along other dims there are several (experts). Both 0: it is no such matrix. */
+    uint8_t row_dims, column_dims;
 };
 
 struct graph_layer {

@@ -27,8 +27,11 @@ const char *const optimizer_gradient_names[] = {
 const struct optimizer_part_facts optimizer_parts[OPTIMIZER_PARTS] = { OPTIMIZER_PARTS_OF(OPTIMIZER_PART, , ) };
 #undef OPTIMIZER_PART
 
-#define OPTIMIZER(id, name, moments) [OPTIMIZER_##id] = moments,
-static const int moment_counts[OPTIMIZER_COUNT] = {
+#define OPTIMIZER(id, name, of_matrix_, of_others_, rounds_)                                                           \
+    [OPTIMIZER_##id] = { .of_matrix = of_matrix_, .of_others = of_others_, .rounds = rounds_ },
+static const struct rule_facts {
+    int of_matrix, of_others, rounds;
+} rule_facts[OPTIMIZER_COUNT] = {
 #include "models/optimizers.def"
 };
 #define MOMENTS(id, name, bytes_, block_) [MOMENTS_##id] = { .bytes = bytes_, .block = block_ },
@@ -75,7 +78,7 @@ bool optimizer_check(const char **key, const struct optimizer *o, enum dtype dty
         if (o->part[i] < 0 || o->part[i] >= count)
             return fail(err, "%s: expected 0 to %d, found %d", *key, count - 1, o->part[i]);
     }
-    if (o->moments != MOMENTS_FULL && moment_counts[o->rule] == 0) {
+    if (o->moments != MOMENTS_FULL && rule_facts[o->rule].of_others == 0) {
         *key = optimizer_parts[OPTIMIZER_PART_moments].key;
         return fail(err, "moments %s: optimizer %s keeps none; leave it out", optimizer_moment_names[o->moments],
                     optimizer_rule_names[o->rule]);
@@ -105,19 +108,41 @@ void optimizer_describe(struct text *out, const struct optimizer *optimizer)
             text_printf(out, ", %s %s", optimizer_parts[i].key, optimizer_parts[i].names[optimizer->part[i]]);
 }
 
-int64_t optimizer_bytes_per_element(const struct optimizer *optimizer, enum dtype dtype)
+static bool is_matrix(const struct weight *weight)
+{
+    return weight && weight->row_dims && weight->column_dims;
+}
+
+static int64_t moment_count(const struct optimizer *optimizer, const struct weight *weight)
+{
+    const struct rule_facts *rule = &rule_facts[optimizer->rule];
+    return is_matrix(weight) ? rule->of_matrix : rule->of_others;
+}
+
+int64_t optimizer_bytes_per_element(const struct optimizer *optimizer, enum dtype dtype, const struct weight *weight)
 {
     int64_t full = gradient_bytes_per_element(dtype), each = moment_facts[optimizer->moments].bytes;
     int64_t master = weight_bytes_per_element(dtype) < full ? master_bytes[optimizer->master] : 0;
-    return moment_counts[optimizer->rule] * (each ? each : full) + master;
+    return moment_count(optimizer, weight) * (each ? each : full) + master;
 }
 
-int64_t optimizer_state_bytes(const struct optimizer *optimizer, enum dtype dtype, int64_t elements)
+int64_t optimizer_state_bytes(const struct optimizer *optimizer, enum dtype dtype, const struct weight *weight,
+                              int64_t elements)
 {
     enum { SCALE_BYTES = 4 };
     int64_t block = moment_facts[optimizer->moments].block;
-    int64_t scales = block ? moment_counts[optimizer->rule] * ceil_div(elements, block) * SCALE_BYTES : 0;
-    return elements * optimizer_bytes_per_element(optimizer, dtype) + scales;
+    int64_t scales = block ? moment_count(optimizer, weight) * ceil_div(elements, block) * SCALE_BYTES : 0;
+    return elements * optimizer_bytes_per_element(optimizer, dtype, weight) + scales;
+}
+
+int optimizer_rounds(const struct optimizer *optimizer, const struct weight *weight)
+{
+    return is_matrix(weight) ? rule_facts[optimizer->rule].rounds : 0;
+}
+
+int optimizer_most_zero(const struct optimizer *optimizer)
+{
+    return rule_facts[optimizer->rule].rounds > 0 ? 1 : 3;
 }
 
 int64_t optimizer_gradient_bytes(const struct optimizer *optimizer, const struct graph *graph, enum dtype dtype)

@@ -71,10 +71,16 @@ struct text;
 void optimizer_describe(struct text *out, const struct optimizer *optimizer);
 
 /* Bytes of state for an element of a weight, without scales: its moments, and the copy of a narrow weight. Of AdamW
- * under bf16 12 (Rajbhandari et al. 2020, section 3.1). 0: none is kept. */
-int64_t optimizer_bytes_per_element(const struct optimizer *optimizer, enum dtype dtype);
+ * under bf16 12 (Rajbhandari et al. 2020, section 3.1). 0: none is kept. weight NULL: one that is no matrix. */
+int64_t optimizer_bytes_per_element(const struct optimizer *optimizer, enum dtype dtype, const struct weight *weight);
 /* Of so many elements, with the scales of their blocks. */
-int64_t optimizer_state_bytes(const struct optimizer *optimizer, enum dtype dtype, int64_t elements);
+int64_t optimizer_state_bytes(const struct optimizer *optimizer, enum dtype dtype, const struct weight *weight,
+                              int64_t elements);
+/* Rounds of Newton and Schulz by which the weight's update becomes orthogonal, each three products: of n x m, n at most
+ * m, n x n over m, n x n over n, and n x m over n; 0: it does not. */
+int optimizer_rounds(const struct optimizer *optimizer, const struct weight *weight);
+/* Above ZeRO 1 shards of gradients cut matrices, which such rounds take whole: 1, else 3. */
+int optimizer_most_zero(const struct optimizer *optimizer);
 /* Of an element of the accumulator of gradients. */
 int64_t optimizer_gradient_bytes(const struct optimizer *optimizer, const struct graph *graph, enum dtype dtype);
 #endif

@@ -243,7 +243,7 @@ static int64_t least_parameters(const struct measuring *m)
     enum { PART = 4 };
     enum dtype dtype = m->crew->dtype;
     int64_t each =
-        weight_bytes_per_element(dtype) + gradient_bytes_per_element(dtype) + optimizer_bytes_per_element(&(struct optimizer){ 0 }, dtype);
+        weight_bytes_per_element(dtype) + gradient_bytes_per_element(dtype) + optimizer_bytes_per_element(&(struct optimizer){ 0 }, dtype, NULL);
     int64_t bytes = m->crew->device ? 0 : 2 * crew_cache_bytes(m->crew), limit = m->o->memory_limit_bytes;
     if (limit > 0)
         bytes = min_i64(bytes, limit / PART / m->crew->local_count);

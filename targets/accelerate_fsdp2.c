@@ -74,9 +74,8 @@ static const struct target_rule rules[] = {
     { "offload", "nothing is kept in host memory but what enters blocks that are computed again",
       "accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin.activation_checkpointing_offload",
       offload_is_known, NULL },
-    { "optimizer", "the optimizer is AdamW, with moments and copies of weights in 32 bit",
-      "transformers/training_args.py, optim; accelerate/utils/fsdp_utils.py", launch_optimizer_is_usual,
-      launch_optimizer_detail },
+    { "optimizer", "the optimizer is AdamW, with moments in 32 bit or 8bit, or SGD without momentum",
+      "transformers/training_args.py, OptimizerNames", trainer_optimizer_is_known, launch_optimizer_detail },
     { "dtype", "it computes in bf16, fp16 or fp32", "accelerate/commands/launch.py, --mixed_precision",
       trainer_dtype_is_known, NULL },
     { "fsdp-units", "gradients are reduced block by block, one block is gathered ahead, and the loss runs at once",
@@ -380,6 +379,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         launch->recompute = RECOMPUTE_BLOCK;
     launch->micro_batch = said.micro_said ? said.micro : launch->micro_batch;
     launch->clip_norm = said.clip_said ? said.clip : launch->clip_norm;
+    launch->optimizer = said.optimizer;
     launch->sequence = said.sequence;
     out->says_sequence = said.sequence_said;
     out->says_batch = said.micro_said && launch->data > 0;

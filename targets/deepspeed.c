@@ -476,6 +476,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     launch->recompute = again || said.recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     launch->sequence = sequence > 0 ? sequence : said.sequence;
     out->says_sequence = launch->sequence > 0;
+    launch->optimizer = said.optimizer;
     launch->clip_norm = clip_said || config_clip_said ? clip : said.clip_said ? said.clip : 0;
     if (launch->data * launch->context == 1)
         launch->zero = 0;

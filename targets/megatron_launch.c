@@ -101,7 +101,8 @@ static void set_optimizer(struct megatron_args *args, const struct launch *launc
 {
     const struct optimizer *o = &launch->optimizer;
     bool aware = megatron_is_precision_aware(o), narrow = o->gradients == GRADIENTS_BF16;
-    args->optimizer = o->rule == OPTIMIZER_ADAMW ? "adam" : "sgd";
+    args->optimizer = o->rule == OPTIMIZER_ADAMW ? "adam" : o->rule == OPTIMIZER_MUON ? "muon" : "sgd";
+    args->muon_pieces = o->rule == OPTIMIZER_MUON ? "blockwise" : NULL; /* each rank its piece of a matrix */
     args->momentum = o->rule == OPTIMIZER_SGD ? 0 : megatron_defaults.momentum;
     args->precision_aware = args->precision_aware || aware;
     args->first_moment = args->second_moment = optimizer_moment_names[o->moments];
@@ -434,15 +435,20 @@ static bool word_among(int *out, const char *option, const char *word, const cha
 }
 
 /* narrow: whether whoever runs it adds up gradients of bf16 weights in bf16 where nothing is said. */
-static bool read_optimizer(struct launch *l, const struct megatron_args *a, bool narrow, const char *name,
-                           struct error *err)
+static bool read_optimizer(struct launch_read *out, struct arena *arena, const struct megatron_args *a, bool narrow,
+                           const char *name, struct error *err)
 {
+    struct launch *l = &out->launch;
     struct optimizer *o = &l->optimizer;
     bool halves = l->dtype == DTYPE_BF16 || l->dtype == DTYPE_NVFP4, adds_narrow = a->narrow_gradients;
-    if (strcmp(a->optimizer, "adam") != 0 && strcmp(a->optimizer, "sgd") != 0)
-        return fail(err, "%s: --optimizer: expected adam or sgd, found \"%.64s\"", name, a->optimizer);
-    if (strcmp(a->optimizer, "sgd") == 0)
-        o->rule = a->momentum > 0 ? OPTIMIZER_MOMENTUM : OPTIMIZER_SGD;
+    bool muon = strcmp(a->optimizer, "muon") == 0, sgd = strcmp(a->optimizer, "sgd") == 0;
+    if (strcmp(a->optimizer, "adam") != 0 && !sgd && !muon)
+        return fail(err, "%s: --optimizer: expected adam, sgd or muon, found \"%.64s\"", name, a->optimizer);
+    if (sgd || muon)
+        o->rule = muon ? OPTIMIZER_MUON : a->momentum > 0 ? OPTIMIZER_MOMENTUM : OPTIMIZER_SGD;
+    if (muon && a->tensor > 1 && !(a->muon_pieces && strcmp(a->muon_pieces, "blockwise") == 0) &&
+        !say_unknown(out, arena, "--muon-tp-mode (blockwise here: each rank takes its piece of a matrix)", err))
+        return false;
     if (a->precision_aware && !a->optimizer_offload) {
         int second = 0;
         if (!word_among(&o->moments, "--exp-avg-dtype", a->first_moment, optimizer_moment_names, name, err) ||
@@ -574,7 +580,7 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
                : args->fp16 ? DTYPE_FP16
                             : DTYPE_FP32;
     out->says_dtype = true;
-    if (!read_optimizer(l, args, narrow, name, err) || !set_memory(out, arena, args, name, err))
+    if (!read_optimizer(out, arena, args, narrow, name, err) || !set_memory(out, arena, args, name, err))
         return false;
     if (args->expert_tensor > 0 && args->expert_tensor != args->tensor && args->experts > 0 && !l->experts_whole &&
         !say_unknown(out, arena, "--expert-tensor-parallel-size (experts are shared out by the tensor degree here)",

@@ -338,11 +338,11 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
     { "offload", "nothing is kept in host memory but the optimizer's state, with ZeRO 1", ARGUMENTS, offload_rule, \
       NULL }, \
     { "optimizer", \
-      "the optimizer is AdamW or SGD; with moments in bf16 or fp8, master_weights is remainder (fp32 under fp8) or fp16, " \
+      "the optimizer is AdamW, SGD or Muon; with moments in bf16 or fp8, master_weights is remainder (fp32 under fp8) or fp16, " \
       "and nothing is offloaded", \
       "megatron/core/optimizer/optimizer_config.py, use_precision_aware_optimizer, store_param_remainders", \
       optimizer_rule, launch_optimizer_detail }, \
-    { "optimizer-zero", "narrow moments go with the distributed optimizer, and SGD without it", \
+    { "optimizer-zero", "narrow moments go with the distributed optimizer, SGD and Muon without it", \
       "megatron/core/optimizer/distrib_optimizer.py", optimizer_zero_rule, launch_optimizer_detail }, \
     { "loss-in-one", "head and loss run in one chunk", "megatron/core/models/gpt/gpt_model.py", loss_rule, NULL }, \
     { "dtype", "the dtype is not fp64", ARGUMENTS, dtype_rule, NULL }, \

@@ -60,6 +60,33 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
              "    main()\n");
 }
 
+/* The Trainer's names (transformers/training_args.py, OptimizerNames; trainer_optimizer.py: sgd has no momentum); what
+ * is written is the first that is so. */
+static const struct {
+    const char *name;
+    struct optimizer optimizer;
+} optims[] = {
+    { "adamw_torch", { .rule = OPTIMIZER_ADAMW } },       { "adamw_torch_fused", { .rule = OPTIMIZER_ADAMW } },
+    { "adamw_apex_fused", { .rule = OPTIMIZER_ADAMW } },  { "adamw_hf", { .rule = OPTIMIZER_ADAMW } },
+    { "adamw_torch_8bit", { .moments = MOMENTS_EIGHT } }, { "adamw_bnb_8bit", { .moments = MOMENTS_EIGHT } },
+    { "adamw_8bit", { .moments = MOMENTS_EIGHT } },       { "sgd", { .rule = OPTIMIZER_SGD } },
+};
+enum { OPTIMS = sizeof optims / sizeof *optims };
+
+static const char *optim_of(const struct optimizer *optimizer)
+{
+    for (int i = 0; i < OPTIMS; i++)
+        if (optimizer_equal(&optims[i].optimizer, optimizer))
+            return optims[i].name;
+    return NULL;
+}
+
+bool trainer_optimizer_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return optim_of(&launch->optimizer) != NULL;
+}
+
 void trainer_arguments(struct text *out, const struct launch *launch, bool checkpoints)
 {
     char number[TEXT_NUMBER_BYTES];
@@ -75,6 +102,8 @@ void trainer_arguments(struct text *out, const struct launch *launch, bool check
         : launch->dtype == DTYPE_FP16 ? " --fp16 true"
                                       : "",
         checkpoints ? "true" : "false");
+    if (!optimizer_is_usual(&launch->optimizer))
+        text_printf(out, " --optim %s", optim_of(&launch->optimizer));
     if (launch->tensor > 1)
         text_printf(out, " --tp_size %lld", (long long)launch->tensor);
 }
@@ -87,7 +116,14 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
                                          "micro_batch_size", NULL };
     static const char *const length[] = { "max_length", "max_seq_length",  "block_size", "seq_length",
                                           "seq_len",    "sequence_length", NULL };
+    const char *names[OPTIMS + 1] = { NULL };
+    int optim = 0;
     *out = (struct trainer_said){ .micro = 1, .accumulation = 1, .clip = 1 };
+    for (int i = 0; i < OPTIMS; i++)
+        names[i] = optims[i].name;
+    if (!settings_word(settings, "optim", names, &optim, NULL, err))
+        return false;
+    out->optimizer = optims[optim].optimizer;
     bool said;
     for (int i = 0; micro[i]; i++, out->micro_said = out->micro_said || said)
         if (!settings_int(settings, micro[i], 1, MOST, &out->micro, &said, err))

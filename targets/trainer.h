@@ -16,6 +16,7 @@ struct trainer_said {
     bool micro_said, accumulation_said, sequence_said, clip_said, recompute_said, recompute;
     int64_t sequence;
     double clip;
+    struct optimizer optimizer;
 };
 /* The same arguments of whoever gives them, and likewise named ones of other scripts. */
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err);
@@ -31,5 +32,7 @@ bool trainer_one_token(const struct launch *launch, const struct launch_context 
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context);
 bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context);
 bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context);
+/* Optimizers that train with FSDP2, as the Trainer's --optim has them. */
+bool trainer_optimizer_is_known(const struct launch *launch, const struct launch_context *context);
 bool trainer_dtype_is_known(const struct launch *launch, const struct launch_context *context);
 #endif

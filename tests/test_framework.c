@@ -225,7 +225,8 @@ START_TEST(fp8_is_of_the_products_of_blocks)
     job.plan->dtype = DTYPE_FP8;
     ck_assert_int_eq(weight_bytes_per_element(DTYPE_FP8), weight_bytes_per_element(DTYPE_BF16));
     const struct optimizer usual = { 0 };
-    ck_assert_int_eq(optimizer_bytes_per_element(&usual, DTYPE_FP8), optimizer_bytes_per_element(&usual, DTYPE_BF16));
+    ck_assert_int_eq(optimizer_bytes_per_element(&usual, DTYPE_FP8, NULL),
+                     optimizer_bytes_per_element(&usual, DTYPE_BF16, NULL));
     int faster = 0;
     for (int i = 0; i < job.program->stages[0].instr_count; i++) {
         const struct instr *instr = &job.program->stages[0].instrs[i];

@@ -1,6 +1,7 @@
 /* What a framework keeps, gathers and computes again: bytes and instructions against closed forms. */
 #include "planner/program/access.h"
 #include "tests/framework_job.h"
+#include <math.h>
 
 static int64_t value_bytes(const struct job *job, const char *ending, int micro)
 {
@@ -363,6 +364,60 @@ START_TEST(optimizers_keep_and_move_what_they_say)
 }
 END_TEST
 
+/* Muon keeps one moment of a matrix and two of all else. Its five rounds add 2 (2 n n m + n n n) operations each for a
+ * matrix of n x m, n at most m (Jordan et al. 2024), which no device does faster than its peak, and which ranks that
+ * share out state divide. */
+START_TEST(muon_takes_matrices_and_their_rounds)
+{
+    for (int zero = 0; zero < 2; zero++) {
+        union fixed u = fixed_none();
+        struct error err = { 0 };
+        u.stages = 1, u.zero = zero;
+        struct job adamw = job_of(NULL, NULL, u, DTYPE_BF16), muon = job_of(NULL, NULL, u, DTYPE_BF16);
+        program_free(muon.program);
+        muon.plan->optimizer.rule = OPTIMIZER_MUON;
+        ck_assert_msg(plan_check(muon.plan, muon.graph, &err) &&
+                          lower_program(&muon.program, muon.graph, muon.plan, &err),
+                      "%s", err.message);
+        const struct program *p = muon.program;
+        int64_t of_matrices = 0;
+        const struct device_type *device = &muon.world.cluster->types[0].device;
+        for (int n = 0; n < p->stages[0].instr_count; n++) {
+            const struct instr *instr = &p->stages[0].instrs[n], *like = &adamw.program->stages[0].instrs[n];
+            if (instr->op != OP_UPDATE)
+                continue;
+            const struct buffer *gradient = &p->buffers[p->pairs[instr->pair_first].source];
+            const struct weight *w = &muon.graph->weights[gradient->id];
+            double more = (double)(cost_instr_ns(&muon.world.facts, p, 0, instr) -
+                                   cost_instr_ns(&muon.world.facts, adamw.program, 0, like));
+            bool named = strstr(w->name, "embedding") || strstr(w->name, "head") || w->dim_count < 2;
+            ck_assert_msg(!(w->row_dims && w->column_dims) == named, "%s", w->name);
+            int64_t held = buffer_holds(gradient);
+            ck_assert_int_eq(p->buffers[p->pairs[instr->pair_first].source + 1].bytes, held * (named ? 12 : 8));
+            if (named) {
+                ck_assert(fabs(more) < 1);
+                continue;
+            }
+            of_matrices += held;
+            double rows = 1, columns = 1;
+            for (int d = 0; d < w->dim_count; d++)
+                *(w->row_dims >> d & 1 ? &rows : &columns) *= (double)w->size[d];
+            double low = fmin(rows, columns), whole = rows * columns;
+            double flops = 5 * 2 * (2 * low * whole + low * low * low) * (double)held / whole;
+            double saved = 8 * (double)held / (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;
+            double least = flops / device->matmul_flops_per_s[DTYPE_BF16] * 1e9;
+            ck_assert_msg(more + saved + 2 > least && more > 0, "%s: %g ns, expected %g or more", w->name, more, least);
+        }
+        ck_assert_int_gt(of_matrices, 0);
+        muon.plan->layers[0].zero = 3;
+        ck_assert(!plan_check(muon.plan, muon.graph, &err));
+        ck_assert_msg(strstr(err.message, "optimizer muon takes whole matrices"), "%s", err.message);
+        job_close(&adamw);
+        job_close(&muon);
+    }
+}
+END_TEST
+
 static Suite *framework_memory_suite(void)
 {
     Suite *suite = suite_create("framework_memory");
@@ -376,6 +431,7 @@ static Suite *framework_memory_suite(void)
     CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
     CHECK_ADD(suite, copies_of_gradients_are_kept);
     CHECK_ADD(suite, optimizers_keep_and_move_what_they_say);
+    CHECK_ADD(suite, muon_takes_matrices_and_their_rounds);
     return suite;
 }
 

@@ -283,7 +283,7 @@ START_TEST(bytes_per_element)
         enum dtype dtype = (enum dtype)i;
         ck_assert_int_eq(weight_bytes_per_element(dtype), want[i][0]);
         ck_assert_int_eq(gradient_bytes_per_element(dtype), want[i][1]);
-        ck_assert_int_eq(optimizer_bytes_per_element(&(struct optimizer){ 0 }, dtype), want[i][2]);
+        ck_assert_int_eq(optimizer_bytes_per_element(&(struct optimizer){ 0 }, dtype, NULL), want[i][2]);
         ck_assert_int_eq(element_bytes(dtype, ELEMENT_ACTIVATION), want[i][3]);
         ck_assert_int_eq(element_bytes(dtype, ELEMENT_STATISTIC), dtype == DTYPE_FP64 ? 8 : 4);
         ck_assert_int_eq(element_bytes(dtype, ELEMENT_INDEX), 4);
@@ -311,11 +311,11 @@ START_TEST(bytes_per_element)
         const char *key;
         struct error err = { 0 };
         ck_assert_msg(optimizer_check(&key, o, DTYPE_BF16, &err), "%s", err.message);
-        int64_t state = optimizer_state_bytes(o, DTYPE_BF16, 256);
+        int64_t state = optimizer_state_bytes(o, DTYPE_BF16, NULL, 256);
         ck_assert_int_eq(state, published[i].state);
         ck_assert_int_eq(256 * (2 + optimizer_gradient_bytes(o, &plain, DTYPE_BF16)) + state, published[i].all);
     }
-    ck_assert_int_eq(optimizer_state_bytes(&published[4].optimizer, DTYPE_BF16, 257), 257 * 2 + 2 * 2 * 4);
+    ck_assert_int_eq(optimizer_state_bytes(&published[4].optimizer, DTYPE_BF16, NULL, 257), 257 * 2 + 2 * 2 * 4);
     ck_assert_ptr_null(phase_names[PHASE_COUNT]);
 }
 END_TEST

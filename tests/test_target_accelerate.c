@@ -19,6 +19,10 @@ static void vary(struct launch *l, uint64_t *state)
         l->offload = OFFLOAD_ACTIVATIONS;
     if (random_below(state, 6) == 0)
         l->dtype = DTYPE_FP16;
+    if (random_below(state, 4) == 0)
+        l->optimizer.moments = MOMENTS_EIGHT;
+    else if (random_below(state, 4) == 0)
+        l->optimizer.rule = OPTIMIZER_SGD;
 }
 
 START_TEST(what_is_written_is_read_back)
@@ -42,6 +46,7 @@ START_TEST(what_is_written_is_read_back)
         read.launch.micro_batch = l.micro_batch;
         read.launch.sequence = l.sequence;
         read.launch.clip_norm = l.clip_norm;
+        read.launch.optimizer = l.optimizer;
         ck_assert(launch_equal(&read.launch, &l));
         launch_files_free(&files);
         arena_free(&arena);

@@ -16,6 +16,9 @@ static void vary(struct launch *l, uint64_t *state)
     }
     if (l->recompute == RECOMPUTE_BLOCK && random_below(state, 2))
         operators_read(&l->excepted, "q+k+v+core+gate+down");
+    if (l->dtype == DTYPE_BF16 && random_below(state, 3) == 0)
+        l->optimizer =
+            (struct optimizer){ .moments = MOMENTS_BF16, .master = MASTER_NONE, .gradients = GRADIENTS_BF16 };
 }
 
 START_TEST(what_is_written_is_read_back)
@@ -287,6 +290,7 @@ START_TEST(rules_refuse_by_name)
     BROKEN("pieces", l.pipeline = 2; l.schedule = SCHEDULE_interleaved; l.chunks = 3);
     BROKEN("recompute", l.recompute = RECOMPUTE_SELECTIVE);
     BROKEN("offload", l.offload = OFFLOAD_OPTIMIZER);
+    BROKEN("optimizer", l.optimizer.rule = OPTIMIZER_SGD);
     BROKEN("dtype", l.dtype = DTYPE_FP16);
     BROKEN("fsdp-units", l.prefetch = 2);
     BROKEN("clip", l.clip_norm = 0);

@@ -148,7 +148,8 @@ const char *cost_local_work(const struct program *program, const struct instr *i
         }
         *elements = from ? buffer_holds(from) : 0;
         *bytes = from_bytes + 2 * (*elements * weight_bytes_per_element(program->plan->dtype) +
-                                   optimizer_state_bytes(&program->plan->optimizer, program->plan->dtype, *elements));
+                                   optimizer_state_bytes(&program->plan->optimizer, program->plan->dtype,
+                                                         &program->graph->weights[from->id], *elements));
         return update;
     case OP_COMPUTE:
 #include "planner/program/ops_that_move.def"
@@ -188,8 +189,33 @@ static int64_t adamw_elements(const struct program *program, int64_t bytes, int6
     const struct optimizer usual = { 0 };
     enum dtype dtype = program->plan->dtype;
     int64_t each = optimizer_gradient_bytes(&usual, program->graph, dtype) +
-                   2 * (weight_bytes_per_element(dtype) + optimizer_bytes_per_element(&usual, dtype));
+                   2 * (weight_bytes_per_element(dtype) + optimizer_bytes_per_element(&usual, dtype, NULL));
     return optimizer_is_usual(&program->plan->optimizer) ? elements : bytes / each;
+}
+
+/* Making the update of a matrix orthogonal: optimizer_rounds() of three products, in bf16 where the device has it
+ * (Jordan et al. 2024). A tensor-parallel rank takes its piece of a matrix for one; ranks that share out state each
+ * take their part of all matrices. */
+static int64_t orthogonal_ns(const struct facts *facts, const struct program *program, int buffer, int type)
+{
+    const struct buffer *gradient = &program->buffers[buffer];
+    const struct weight *weight = &program->graph->weights[gradient->id];
+    const struct device_type *device = &facts->cluster->types[type].device;
+    int rounds = optimizer_rounds(&program->plan->optimizer, weight);
+    if (rounds == 0)
+        return 0;
+    struct block block = buffer_block(program, gradient, 0);
+    double rows = 1, columns = 1;
+    for (int dim = 0; dim < block.dim_count; dim++) {
+        rows *= weight->row_dims >> dim & 1 ? (double)block.count[dim] : 1;
+        columns *= weight->column_dims >> dim & 1 ? (double)block.count[dim] : 1;
+    }
+    double n = fmin(rows, columns), m = fmax(rows, columns), matrices = (double)buffer_holds(gradient) / (n * m);
+    enum dtype dtype = device->matmul_flops_per_s[DTYPE_BF16] > 0 ? DTYPE_BF16 : program->plan->dtype;
+    double ns = cost_product_ns(device, dtype, PHASE_FORWARD, n, n, m) +
+                cost_product_ns(device, dtype, PHASE_FORWARD, n, n, n) +
+                cost_product_ns(device, dtype, PHASE_FORWARD, n, m, n);
+    return cost_round_ns(matrices * rounds * ns);
 }
 
 static struct cost local_cost_on(const struct facts *facts, const struct program *program, const struct instr *instr,
@@ -204,6 +230,9 @@ static struct cost local_cost_on(const struct facts *facts, const struct program
         if (instr->op == OP_UPDATE) /* profiles have measured AdamW */
             elements = adamw_elements(program, bytes, elements);
         struct cost own = stream_cost(facts, type, program->plan->dtype, work, elements, bytes);
+        if (instr->op == OP_UPDATE && i == 0)
+            own.ns = min_i64(MAX_TIME_NS,
+                             own.ns + orthogonal_ns(facts, program, program->pairs[instr->pair_first].source, type));
         sum = (struct cost){ min_i64(MAX_TIME_NS, sum.ns + own.ns), sum.origin < own.origin ? sum.origin : own.origin,
                              sum.extrapolated || own.extrapolated }; /* the weaker origin of two */
     }

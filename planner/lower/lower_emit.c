@@ -149,7 +149,7 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
         return optimizer_gradient_bytes(&l->plan->optimizer, l->graph, dtype);
     case BUFFER_STATE:
     case BUFFER_STATE_USE:
-        return optimizer_bytes_per_element(&l->plan->optimizer, dtype);
+        return optimizer_bytes_per_element(&l->plan->optimizer, dtype, &l->graph->weights[buffer->id]);
     case BUFFER_SCALAR:
         return element_bytes(dtype, ELEMENT_STATISTIC);
     case BUFFER_TEMPORARY:

@@ -141,7 +141,7 @@ static void store_part(struct lowering *l, int weight, int number)
     buffer.layout = lower_reduced_layout(l, w->segment, w->index);
     buffer.kind = BUFFER_GRADIENT;
     part->gradient = lower_add_buffer(l, buffer);
-    if (optimizer_bytes_per_element(&l->plan->optimizer, l->plan->dtype) == 0)
+    if (optimizer_bytes_per_element(&l->plan->optimizer, l->plan->dtype, &l->graph->weights[weight]) == 0)
         return;
     buffer.kind = BUFFER_STATE; /* right behind its gradient: geometry_state_buffer() */
     buffer.host = w->offload;

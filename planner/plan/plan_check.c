@@ -374,7 +374,17 @@ static bool concerns(const char **key, const char *decision, bool holds)
 
 static bool check_optimizer(const char **key, const struct plan *plan, struct error *err)
 {
-    return optimizer_check(key, &plan->optimizer, plan->dtype, err) || error_within(err, "plan");
+    int most = optimizer_most_zero(&plan->optimizer);
+    if (!optimizer_check(key, &plan->optimizer, plan->dtype, err))
+        return error_within(err, "plan");
+    *key = "optimizer";
+    for (int l = 0; l < plan->layer_count; l++)
+        if (plan->layers[l].zero > most)
+            return fail(err,
+                        "plan: optimizer %s takes whole matrices, which shards of gradients cut: expected ZeRO 0 or %d "
+                        "in layer %d, found %d",
+                        optimizer_rule_names[plan->optimizer.rule], most, l, plan->layers[l].zero);
+    return true;
 }
 
 /* In this order: later ones trust what earlier ones found. */

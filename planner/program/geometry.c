@@ -330,7 +330,8 @@ bool geometry_norm_counts(const struct program *program, int stage, const struct
 int64_t buffer_bytes_of(const struct program *program, const struct buffer *buffer, int64_t elements)
 {
     bool state = buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STATE_USE;
-    return state ? optimizer_state_bytes(&program->plan->optimizer, program->plan->dtype, elements)
+    return state ? optimizer_state_bytes(&program->plan->optimizer, program->plan->dtype,
+                                         &program->graph->weights[buffer->id], elements)
                  : elements * buffer->element_bytes;
 }
 

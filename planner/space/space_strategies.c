@@ -85,6 +85,12 @@ int space_strategies(const struct space *space, const struct mesh *mesh, struct 
     list.range[CHOICE_HSDP] = space_any_layer(space, CHOICE_HSDP);
     for (int choice = LISTED_CHOICES; choice < CHOICE_COUNT; choice++)
         list.range[choice] = space_any_layer(space, (enum space_choice)choice);
+    struct allowed *zero = &list.range[CHOICE_ZERO], fitting = { 0 };
+    for (int i = 0; i < zero->count; i++)
+        if (zero->values[i] <= optimizer_most_zero(&space->optimizer))
+            fitting.values[fitting.count++] = zero->values[i];
+    if (fitting.count > 0) /* else plan_check() says it */
+        *zero = fitting;
     memcpy(layer.dim, mesh->dim, sizeof layer.dim);
     choose(&list, LISTED_CHOICES, layer);
     return list.count;

@@ -481,7 +481,7 @@ static bool read_rest(struct reading *r)
     struct launch *launch = &r->out->launch;
     bool compile = false, async = false, graphs_off = false, offload = false, here = false;
     static const char *const types[] = { "bfloat16", "float32", NULL };
-    int type = 0;
+    int type = 0, stored = 1;
     launch->bucket_bytes = TITAN_BUCKET_BYTES;
     launch->loss_chunks = r->form == FORM_TOML ? 1 : TITAN_LOSS_CHUNKS;
     const struct setting *loss = settings_take(&r->settings, "loss");
@@ -494,10 +494,13 @@ static bool read_rest(struct reading *r)
         !settings_bool(&r->settings, "training.enable_cpu_offload", &offload, &here, r->err) ||
         !settings_int(&r->settings, "loss.num_chunks", 1, PLAN_MAX_LOSS_CHUNKS, &launch->loss_chunks, NULL, r->err) ||
         !settings_double(&r->settings, "training.max_norm", 0, &launch->clip_norm, NULL, r->err) ||
-        !settings_word(&r->settings, "training.mixed_precision_param", types, &type, &r->out->says_dtype, r->err))
+        !settings_word(&r->settings, "training.mixed_precision_param", types, &type, &r->out->says_dtype, r->err) ||
+        !settings_word(&r->settings, "training.dtype", types, &stored, NULL, r->err))
         return false;
     r->out->says_dtype = true;
-    launch->dtype = type == 0 ? DTYPE_BF16 : DTYPE_FP32;
+    launch->dtype = type == 0 || stored == 0 ? DTYPE_BF16 : DTYPE_FP32;
+    if (stored == 0)
+        launch->optimizer = titan_narrow;
     r->out->framework = compile ? "torchtitan-compile" : "torchtitan";
     if (async && !compile)
         return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable with it",

@@ -195,6 +195,14 @@ static bool dtype_is_known(const struct launch *launch, const struct launch_cont
     (void)context;
     return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP32;
 }
+const struct optimizer titan_narrow = { .moments = MOMENTS_BF16, .master = MASTER_NONE, .gradients = GRADIENTS_BF16 };
+
+/* Its training.dtype: weights, gradients and state all in bf16, or all in 32 bit. */
+static bool optimizer_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return optimizer_is_usual(&launch->optimizer) || optimizer_equal(&launch->optimizer, &titan_narrow);
+}
 static bool blocks_are_buckets(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
@@ -253,8 +261,10 @@ static const struct target_rule rules[] = {
       "distributed/activation_checkpoint.py", recompute_is_known, NULL },
     { "offload", "nothing is kept in host memory but all state at once (enable_cpu_offload), which is not planned",
       "distributed/fsdp.py, CPUOffloadPolicy", offloads_nothing, NULL },
-    { "optimizer", "the optimizer is AdamW, with moments and copies of weights in 32 bit", "components/optimizer.py",
-      launch_optimizer_is_usual, launch_optimizer_detail },
+    { "optimizer",
+      "the optimizer is AdamW, with moments and copies of weights in 32 bit, or with moments bf16, master_weights none "
+      "and gradient_dtype bf16",
+      "config/configs.py, TrainingConfig.dtype", optimizer_is_known, launch_optimizer_detail },
     { "dtype", "it computes in bf16 or fp32", "config/configs.py, TrainingConfig.mixed_precision_param", dtype_is_known,
       NULL },
     { "fsdp-units",

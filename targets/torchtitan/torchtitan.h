@@ -9,6 +9,8 @@
 /* FSDP2 gathers and reduces a block at once, whatever its size. */
 #define TITAN_BUCKET_BYTES (INT64_C(1) << 40)
 enum { TITAN_LOSS_CHUNKS = 8 }; /* ChunkedLossWrapper's own number */
+/* What training.dtype bfloat16 makes of AdamW: all in 16 bit. */
+extern const struct optimizer titan_narrow;
 /* What SelectiveAC keeps of a block: attention, and of the products in their order every other one, the first
  * included: queries, keys and values are one product (fuse_qkv). */
 uint64_t titan_kept(void);

@@ -103,6 +103,8 @@ static void add_recipe(struct text *out, const struct launch *launch, const stru
                 (long long)(launch->pipeline > 1 ? launch->batch / launch->data : launch->micro_batch),
                 (long long)launch->batch, (long long)launch->sequence, text_double(number, launch->clip_norm),
                 launch->dtype == DTYPE_BF16 ? "bfloat16" : "float32");
+    if (optimizer_equal(&launch->optimizer, &titan_narrow))
+        text_add(out, "    config.training.dtype = \"bfloat16\"\n");
     text_printf(out,
                 "    config.parallelism.data_parallel_replicate_degree = %lld\n"
                 "    config.parallelism.data_parallel_shard_degree = %lld\n"
