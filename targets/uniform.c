@@ -90,8 +90,10 @@ struct uniform_trial {
     const struct uniform_demand *demand;
     bool advises; /* what is nearest of all combinations is looked for, and what would fit */
     int64_t start_ns;
-    int64_t best_ns;    /* of the shortest plan so far, or what it has to be below; 0: none */
-    int64_t formula_ns; /* the least by the closed form of what shards no weights; 0: none, or that misled */
+    int64_t best_ns;         /* of the shortest plan so far, or what it has to be below; 0: none */
+    int64_t formula_ns;      /* the least by the closed form of what shards no weights; 0: none, or that misled */
+    struct search_peer peer; /* of the shortest plan, which was glanced at with this treatment: */
+    struct space peer_space;
     struct price_shelf prices;
     struct pace_shelf paces;
     struct search_result *whole; /* of the best combination, where a glance did not do; NULL: it did */
@@ -117,6 +119,12 @@ static int64_t below_formula_ns(const struct uniform_trial *t)
 static int64_t below_ns(const struct uniform_trial *t)
 {
     return min_i64(below_best_ns(t), below_formula_ns(t));
+}
+
+/* The walk is off alike for both: gathers of weights and transfers to the host wait for what it does not see. */
+static bool is_walked_alike(const struct space *a, const struct space *b)
+{
+    return a->zero.values[0] < 3 && b->zero.values[0] < 3 && a->offload.values[0] == b->offload.values[0];
 }
 
 /* One combination. *out NULL: nothing can have it, or no time is left. *kept: the first plan that keeps the demand, -1
@@ -150,6 +158,7 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
         own.worth_ns = t->best_ns;
         own.rival = own.worth_ns == t->options->worth_ns ? own.rival : NULL;
         own.below_ns = below_ns(t) < INT64_MAX ? below_ns(t) : 0;
+        own.peer = t->peer.ranked_ns > 0 && is_walked_alike(&t->peer_space, space) ? &t->peer : NULL;
         own.unjudged = effort == EFFORT_FORMULA;
         own.thrifty = own.unjudged || own.below_ns > 0;
     }
@@ -223,7 +232,10 @@ static bool glance(struct uniform_trial *t, struct combination *combination, str
     if (kept >= 0)
         tried->step_ns = result->plans[kept].estimate->prediction.step_ns;
     if (kept >= 0 && (t->best_ns == 0 || tried->step_ns < t->best_ns)) {
+        const struct search_plan *plan = &result->plans[kept];
         t->best_ns = tried->step_ns;
+        t->peer = (struct search_peer){ plan->config, plan->ranked_ns, tried->step_ns, plan->estimate->effort };
+        t->peer_space = space;
         choice->best = combination->tried;
         choice->space = space;
         search_result_free(t->whole);

@@ -1,6 +1,7 @@
 /* The order of a search's work does not depend on the time that there is: who has more gets what others get, and more.
  */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/search/search.h"
 #include "tests/check.h"
 #include "tests/toy_world.h"
@@ -90,10 +91,36 @@ START_TEST(a_proof_that_pauses_is_ended)
 }
 END_TEST
 
+/* The walk is off for a plan as for the caller's peer: what it says is longer than the peer is not simulated, what it
+ * says is shorter is. */
+START_TEST(what_loses_to_a_peer_is_not_simulated)
+{
+    struct world world = world_open("1x2:toy", 80000000000, 40);
+    struct search_options options = options_of(4);
+    options.any_plan = true;
+    options.skip = 1u << PART_FAMILIES | 1u << PART_CLIMB;
+    options.worth_ns = options.below_ns = INT64_C(1) << 50;
+    struct search_result *alone = run_search(&world, &options);
+    const struct search_plan *plan = &alone->plans[0];
+    for (int percent = 98; percent <= 102; percent += 4) {
+        const struct search_peer peer = { plan->config, plan->ranked_ns / 100 * percent, step_of(alone) / 100 * percent,
+                                          JUDGED_DEAR + 1 };
+        options.peer = &peer;
+        struct search_result *beside = run_search(&world, &options);
+        ck_assert_int_eq(beside->plan_count, percent > 100);
+        ck_assert_int_eq(beside->certificate.judged, percent > 100 ? alone->certificate.judged : 0);
+        search_result_free(beside);
+    }
+    search_result_free(alone);
+    world_close(&world);
+}
+END_TEST
+
 static Suite *search_order_suite(void)
 {
     Suite *suite = suite_create("search_order");
     CHECK_ADD(suite, a_proof_that_pauses_is_ended);
+    CHECK_ADD(suite, what_loses_to_a_peer_is_not_simulated);
     CHECK_ADD(suite, more_time_brings_no_longer_plan);
     return suite;
 }

@@ -42,6 +42,10 @@ struct search_calls {
     void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
     int threads; /* of parallel_for; below 2: one */
 };
+struct search_peer {
+    struct config config;
+    int64_t ranked_ns, simulated_ns, effort;
+};
 struct search_options {
     struct space space;
     int top;            /* plans wanted, at least 1 */
@@ -61,6 +65,9 @@ struct search_options {
     bool unjudged;    /* with any_plan: nothing is simulated; certificate.best_ns is what the closed form finds, or 0 */
     const struct plan *rival; /* with worth_ns: a plan that takes so long; where the walk tells that one of its shape is
                                  hardly shorter, that is not simulated. May be NULL */
+    /* With below_ns: what another search of other treatments found and judged. The walk is off alike for plans of its
+     * schedule; NULL: nothing. */
+    const struct search_peer *peer;
     const struct config
         *among;      /* (among_count) with any_plan: of the space's configurations only these are looked at */
     int among_count; /* 0: all */

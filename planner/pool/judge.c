@@ -15,10 +15,10 @@ bool judge_plan(const struct run *run, const struct plan *plan, const struct pri
     struct graph *graph = NULL;
     bool paced = run->options->paced && !(run->options->told && pace_is_uneven(plan));
     bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
-                (paced ? estimate_plan_paced(out, run->options->paces, run->bench.model, graph, plan,
-                                                           run->bench.facts, worth_ns, err)
-                                     : estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain,
-                                                            table, run->bench.facts, worth_ns, err));
+                (paced ? estimate_plan_paced(out, run->options->paces, run->bench.model, graph, plan, run->bench.facts,
+                                             worth_ns, err)
+                       : estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table,
+                                              run->bench.facts, worth_ns, err));
     graph_free(graph);
     return good;
 }
@@ -421,8 +421,10 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     bool beaten = false, lacks = false;
     c->judged = judge_cannot_win(run, c);
-    if (c->judged)
+    if (c->judged) {
+        run->beaten = run->beaten || run->result->plan_count == 0; /* by the caller's peer */
         return true;
+    }
     if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
         return false;
     c->judged = c->judged || judge_cannot_win(run, c); /* with the room that it has now */

@@ -81,6 +81,18 @@ static double doubt_of(const struct run *run, const struct candidate *simulated,
     return kinship == OF_SCHEDULE ? spread / 2 : spread;
 }
 
+/* The caller's peer is one more that was simulated; what is soon simulated itself is. */
+static bool loses_to_peer(const struct run *run, const struct candidate *c)
+{
+    const struct search_peer *peer = run->options->peer;
+    const struct config *config = &run->configs[c->config];
+    if (!peer || peer->ranked_ns <= 0 || peer->effort <= JUDGED_DEAR || peer->config.schedule != config->schedule)
+        return false;
+    double doubt = run_is_akin(run, &peer->config, config) ? -KIN_PERMILLE / 1e3 : DEAR_PERMILLE / 1e3;
+    double ns = (double)c->ranked_ns * (double)peer->simulated_ns / (double)peer->ranked_ns;
+    return (int64_t)(ns * (1 - doubt)) >= peer->simulated_ns;
+}
+
 /* A plan that differs in what decides nothing, such as how a layer without weights shards them, takes as long by the
  * walk to the nanosecond, and the walk is off alike for plans of one schedule; of small models so much as it was seen
  * to be. */
@@ -91,6 +103,8 @@ bool judge_cannot_win(const struct run *run, const struct candidate *c)
     int farthest = small ? STRANGERS : OF_SCHEDULE, nearest = -1;
     if (run->options->top > 1 || run->options->keep_all)
         return false;
+    if (loses_to_peer(run, c))
+        return true;
     for (int i = 0; i < run->candidate_count; i++) {
         const struct candidate *other = &run->candidates[i];
         enum kinship kinship = kinship_of(run, other, c);

@@ -45,12 +45,16 @@ static bool stops(void *self)
     return run_stops(self);
 }
 
-bool run_same_family(const struct run *run, int config, int other)
+bool run_is_akin(const struct run *run, const struct config *a, const struct config *b)
 {
-    const struct config *a = &run->configs[config], *b = &run->configs[other];
     return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
            mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->meshes > 0) == (b->meshes > 0) &&
            (run->bench.facts->cluster->group_count <= 2 || a->order.index == b->order.index);
+}
+
+bool run_same_family(const struct run *run, int config, int other)
+{
+    return run_is_akin(run, &run->configs[config], &run->configs[other]);
 }
 
 bool run_has_any(const struct run *run)

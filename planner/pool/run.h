@@ -108,6 +108,7 @@ int run_at_once(const struct run *run);
 struct arena *run_arena(struct run *run); /* freed with the run; NULL: out of memory */
 /* Stages, tensor and expert degree, and whether stages have several meshes. */
 bool run_same_family(const struct run *run, int config, int other);
+bool run_is_akin(const struct run *run, const struct config *a, const struct config *b); /* whosever they are */
 /* Any plan will do, and there is one. */
 bool run_has_any(const struct run *run);
 /* Of the incumbent; INT64_MAX: there is none. */
