@@ -137,7 +137,7 @@ static bool experts_over_legal(struct making *m, struct error *why)
 static bool expert_legal(struct making *m, struct error *why)
 {
     struct degrees degrees = making_degrees(m);
-    int64_t expert = degrees.expert, inside = space_experts_inside(&degrees);
+    int64_t expert = degrees.expert, inside = degrees_inside(&degrees);
     if (expert > 1 && expert % inside != 0)
         return fail(why,
                     "plan: %lld expert-parallel ranks (ep) over %s ranks: expected a multiple of %lld, which they are",

@@ -71,7 +71,7 @@ int64_t config_vocab_multiple(const struct config *config, const struct graph *g
     return space_vocab_multiple(graph, config_tensor(config));
 }
 
-int space_experts_inside(const struct degrees *d)
+int degrees_inside(const struct degrees *d)
 {
     return (d->experts_over >= EXPERTS_OVER_CONTEXT ? d->context : 1) *
            (d->experts_over >= EXPERTS_OVER_TENSOR ? d->tensor : 1);
@@ -80,7 +80,7 @@ int space_experts_inside(const struct degrees *d)
 /* Of the data-parallel ranks. */
 static int expert_ranks(const struct degrees *d)
 {
-    return d->expert > 1 ? d->expert / space_experts_inside(d) : 1;
+    return d->expert > 1 ? d->expert / degrees_inside(d) : 1;
 }
 
 /* What stands for ranks that share out experts, where they do. */

@@ -159,7 +159,7 @@ struct degrees {
  * beside them. It must be mesh_legal(). */
 struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int group);
 /* Ranks other than data-parallel ones that share out experts where any do. */
-int space_experts_inside(const struct degrees *degrees);
+int degrees_inside(const struct degrees *degrees);
 /* Whether degrees divide and the mesh has no more than MAX_ATOMS. */
 bool mesh_legal(const struct degrees *degrees, int group);
 /* The most ranks that can share out the experts of every layer: all degrees divide it. 1: there are none. */
