@@ -235,8 +235,8 @@ static bool optimizer_rule(const struct launch *l, const struct launch_context *
     const struct optimizer *o = &l->optimizer;
     bool halves = l->dtype == DTYPE_BF16 || l->dtype == DTYPE_NVFP4;
     if (megatron_is_precision_aware(o))
-        return o->rule == OPTIMIZER_ADAMW && o->moments != MOMENTS_EIGHT && l->offload == OFFLOAD_NONE &&
-               l->dtype != DTYPE_FP32 &&
+        return o->rule == OPTIMIZER_ADAMW && o->moments != MOMENTS_EIGHT && o->gradients != GRADIENTS_FP16 &&
+               l->offload == OFFLOAD_NONE && l->dtype != DTYPE_FP32 &&
                (o->master == MASTER_FP16 || o->master == (halves ? MASTER_REMAINDER : MASTER_KEPT));
     return o->gradients != GRADIENTS_FP16;
 }
