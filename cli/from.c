@@ -153,6 +153,7 @@ static bool plan_of(struct plan **out, const struct from *from, const struct lau
 {
     const struct space_options *job = &from->job;
     struct search_options options = space_search_options(job, space);
+    options.space.optimizer = launch->optimizer;
     struct stage_cuts cuts = { launch->piece_count, launch->piece_blocks };
     if (launch->further > 0 && launch->piece_count > 0 && !add_further(&cuts, launch, &in->arena, err))
         return false;
@@ -224,8 +225,9 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
         return false;
     own->sequence = in->graph->sequence;
     own->dtype = space.dtype;
-    return count_blocks(&from->read, in->graph, err) && aim_check(in, from->target, own, err) &&
-           plan_of(plan, from, own, in, &space, err) && given_estimate(estimate, in, *plan, err);
+    return space_optimizer(&own->optimizer, &from->job, own->dtype, err) && count_blocks(&from->read, in->graph, err) &&
+           aim_check(in, from->target, own, err) && plan_of(plan, from, own, in, &space, err) &&
+           given_estimate(estimate, in, *plan, err);
 }
 
 /* ---- what would be better ---- */
@@ -330,7 +332,6 @@ static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, c
 {
     const struct launch *l = &change->launch;
     struct space space = space_default(l->batch, l->sequence, l->dtype);
-    space.optimizer = l->optimizer;
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     struct error why = { 0 };
