@@ -230,8 +230,9 @@ static bool read_space(const struct json *at, struct space *out, struct arena *a
     int retired = 0, unsaid = 0;
     for (int choice = 0; choice < CHOICE_COUNT; choice++) {
         const struct json *values;
-        if (choice == CHOICE_EXCEPT && json_type(at) == JSON_OBJECT && !json_member(at, choice_facts[choice].name)) {
-            out->range[choice] = choice_facts[choice].by_default; /* made before there was such a choice */
+        bool later = choice == CHOICE_EXCEPT || choice == CHOICE_EP_OVER; /* certificates were made before it */
+        if (later && json_type(at) == JSON_OBJECT && !json_member(at, choice_facts[choice].name)) {
+            out->range[choice] = choice_facts[choice].by_default;
             unsaid++;
             continue;
         }
