@@ -281,14 +281,15 @@ static void tiny_open(struct tiny *t, int64_t elements)
     }
     for (int i = 0; i < 2; i++)
         t->buffers[i] = (struct buffer){ .kind = BUFFER_SCALAR,
-                                         .id = -1,
+                                         .id = 0,
                                          .micro = -1,
                                          .ring_atom = -1,
                                          .part_count = 1,
                                          .element_bytes = 2,
                                          .bytes = 2 * elements };
     t->pair = (struct pair){ 0, 1 };
-    static const struct graph graph = { 0 };
+    static struct weight weight;
+    static const struct graph graph = { .weights = &weight, .weight_count = 1 };
     t->program = (struct program){ .graph = &graph,
                                    .plan = t->plan,
                                    .stage_count = 2,
