@@ -127,4 +127,18 @@ def every_row_is_a_choice(folder):
             check(f"schedule {schedule}: {made}", made["schedule"] == schedule)
 
 
-main(words, help_names_every_key, buckets, zero_without_shards, estimate_takes_keys_as_options, estimate_decides_as_plan, layers_have_their_own, every_row_is_a_choice)
+def optimizers(folder):
+    """The free search of an optimizer has what each restriction of it has, and its certificate holds."""
+    job, plan = ["gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64], folder / "optimizer.json"
+    for optimizer in ("muon", "sgd-momentum", "adamw"):
+        said = [*job, "--optimizer", optimizer]
+        free, few = (json.loads(run("plan", *said, *more, "--json").stdout) for more in ([], ["--space", "zero=0:1"]))
+        check(f"{optimizer}: the free plan is as short", free["predicted"]["step_s"] <= 1.001 * few["predicted"]["step_s"] and
+              free["certificate"]["bound_s"] <= few["certificate"]["bound_s"] and free["certificate"]["refused"] == 0)
+        plan.write_text(json.dumps(free))
+        expect(f"{optimizer}: the certificate holds", 0, "the certificate holds", "check", plan)
+    for fixed in ("zero=3", "layer[0-3].zero=2"):
+        expect(f"muon: {fixed}", 2, "muon takes whole matrices.*expected 0 or 1", "plan", *job, "--optimizer", "muon", "--fix", fixed)
+
+
+main(words, help_names_every_key, buckets, optimizers, zero_without_shards, estimate_takes_keys_as_options, estimate_decides_as_plan, layers_have_their_own, every_row_is_a_choice)

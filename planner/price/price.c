@@ -349,10 +349,11 @@ static bool price_layer(struct price_table *table, int strategy, struct price_bo
     return good;
 }
 
-/* Takes the prices of a strategy that gathers nothing, so that the prefetch does not matter. */
+/* Takes the prices of a strategy that gathers nothing, so that the prefetch does not matter. Ranks that share nothing
+ * have no sharded ones. */
 static bool price_alike(struct price_table *table, int strategy, const struct price_table *like)
 {
-    if (!like || table->strategies[strategy].layer.zero >= 3)
+    if (!like || strategy >= like->strategy_count || table->strategies[strategy].layer.zero >= 3)
         return false;
     for (int c = 0; c < table->class_count; c++) {
         const struct layer_price *p = price_at(like, c, strategy);

@@ -86,9 +86,9 @@ int space_strategies(const struct space *space, const struct mesh *mesh, struct 
     for (int choice = LISTED_CHOICES; choice < CHOICE_COUNT; choice++)
         list.range[choice] = space_any_layer(space, (enum space_choice)choice);
     struct allowed *zero = &list.range[CHOICE_ZERO], fitting = { 0 };
-    for (int i = 0; i < zero->count; i++)
-        if (zero->values[i] <= optimizer_most_zero(&space->optimizer))
-            fitting.values[fitting.count++] = zero->values[i];
+    for (int64_t value = 0; value <= optimizer_most_zero(&space->optimizer); value++)
+        if (allowed_has(zero, value))
+            fitting.values[fitting.count++] = value;
     if (fitting.count > 0) /* else plan_check() says it */
         *zero = fitting;
     memcpy(layer.dim, mesh->dim, sizeof layer.dim);
@@ -102,7 +102,8 @@ int space_ends(const struct space *space, const struct mesh *mesh, struct strate
     int count = 0;
     for (int end = 0; end < (mesh_shards(mesh) > 1 ? 2 : 1); end++)
         for (int i = 0; i < slices.count; i++, count++) {
-            struct plan_layer layer = { .zero = (int8_t)(3 * end), .slices = (int)slices.values[i] };
+            struct plan_layer layer = { .zero = (int8_t)(end * optimizer_most_zero(&space->optimizer)),
+                                        .slices = (int)slices.values[i] };
             memcpy(layer.dim, mesh->dim, sizeof layer.dim);
             if (out)
                 out[count] = (struct strategy){ layer };
