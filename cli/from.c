@@ -273,8 +273,15 @@ static void settle(struct launch *l, const struct launch *own, int64_t ranks)
         l->piece_blocks = NULL;
         l->further_piece = l->further > 0 ? (int)(l->pipeline * l->chunks) - 1 : 0;
     }
+    if (l->pipeline != own->pipeline || l->chunks != own->chunks ||
+        l->data * l->micro_batch != own->data * own->micro_batch) {
+        int64_t count = l->batch / (l->data * l->micro_batch);
+        int group = l->chunks > 1 && count > 0 ? schedule_least_group((int)l->pipeline, (int)count) : 0;
+        l->chunk_group = group > l->pipeline ? group : 0;
+    }
     if (l->pipeline == 1) {
         l->chunks = 1;
+        l->chunk_group = 0;
         l->schedule = schedule_find("1f1b");
     }
 }

@@ -250,6 +250,8 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
             text_number_of(each, plan->batch / plan->micro_batch_count, sample_noun(graph)));
     if (plan->bucket_bytes)
         fprintf(cli->out, ", gradient buckets of %s", text_bytes(number, plan->bucket_bytes));
+    if (plan->chunk_group > 0)
+        fprintf(cli->out, ", through a chunk in groups of %d", plan->chunk_group);
     if (plan->loss_chunks > 1)
         fprintf(cli->out, ", the loss in %d chunks", plan->loss_chunks);
     if (plan->clock == CLOCK_WORK)

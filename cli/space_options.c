@@ -326,17 +326,6 @@ void space_as_run(struct space *space, const struct inputs *in)
         space_keep_operators(space, framework->kept_operators);
 }
 
-/* Whether the optimizer goes with a stage of ZeRO that is allowed. */
-static bool zero_is_left(const struct allowed *zero, const struct optimizer *optimizer, struct error *err)
-{
-    int most = optimizer_most_zero(optimizer);
-    for (int64_t stage = 0; stage <= most; stage++)
-        if (allowed_has(zero, stage))
-            return true;
-    return fail(err, "zero: optimizer %s takes whole matrices, which shards of gradients cut: expected 0 or %d",
-                optimizer_rule_names[optimizer->rule], most);
-}
-
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,
                   struct error *err)
 {
@@ -361,13 +350,8 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     if (target && !aim_restrict(out, in, target, err))
         return false;
     in->context.target = target ? target->name : NULL;
-    if (!space_apply(in, out, o, err))
+    if (!space_apply(in, out, o, err) || !space_leaves_zero(out, err))
         return false;
-    if (!zero_is_left(&out->zero, &out->optimizer, err))
-        return false;
-    for (int i = 0; i < out->rule_count; i++)
-        if (out->rules[i].choice == CHOICE_ZERO && !zero_is_left(&out->rules[i].allowed, &out->optimizer, err))
-            return false;
     space_as_run(out, in);
     if (!o->clip && space_without_clipping(out))
         out->clip_norm = 0;

@@ -144,9 +144,11 @@ static bool expert_legal(struct making *m, struct error *why)
                     (long long)expert, experts_over_names[degrees.experts_over], (long long)inside);
     return expert <= 1 || (degrees.data % (expert / inside) == 0 && m->expert_most % expert == 0) ||
            fail(why,
-                "plan: %lld expert-parallel ranks (ep), but there are %lld data-parallel ranks and layers of model %s "
-                "with %lld experts in common; expected a divisor of both",
-                (long long)expert, (long long)(degrees.data * inside), m->graph->model_name, (long long)m->expert_most);
+                "plan: %lld expert-parallel ranks (ep), but %lld ranks may share out experts (%s), and layers of model "
+                "%s have "
+                "%lld in common; expected a divisor of both",
+                (long long)expert, (long long)(degrees.data * inside), experts_over_names[degrees.experts_over],
+                m->graph->model_name, (long long)m->expert_most);
 }
 
 static bool cannot_share(struct making *m, struct error *why)

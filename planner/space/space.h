@@ -194,6 +194,8 @@ struct allowed space_any_layer(const struct space *space, enum space_choice choi
  * slices serve to gather and reduce less at a time. Dimensions take the place of others that split alike
  * (dimension_replica()). */
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
+/* Whether a stage of ZeRO is allowed that the optimizer goes with, in all layers. */
+bool space_leaves_zero(const struct space *space, struct error *err);
 /* What shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends of
  * ZeRO, and slices, whose transfers run beside each other's computations.
  * Unsharded ones first, then as many sharded ones where the mesh has ranks for it. */

@@ -8,7 +8,7 @@ static const char *wants_of(const struct schedule *schedule)
 {
     if (schedule->interleaves)
         return schedule->by_stages ? "several chunks on each of at least 2 stages, a layer for each chunk, and "
-                                     "micro-batches that are a multiple of the stages"
+                                     "for the search micro-batches that are a multiple of the stages"
                                    : "several chunks on each of at least 2 stages, and a layer for each chunk";
     return schedule->asynchronous ? "one chunk per stage, and at least as many micro-batches as stages"
                                   : "one chunk per stage";
@@ -162,7 +162,7 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
              "must be %d, data must divide the batch%s%s%s%s); leave %s out of --fix and --space%s",
              cluster->device_count, (long long)space->batch, cluster->device_count,
              space->chunks.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
-                                       "micro-batches that are a multiple of the stages"
+                                       "for the search micro-batches that are a multiple of the stages"
                                      : "",
              !allowed_has(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
              allowed_has(&space->turns, 1)

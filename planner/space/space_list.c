@@ -172,8 +172,7 @@ static struct looks looks_of(struct listing *l, enum space_choice choice)
     case CHOICE_DP_DIMENSION:
         return between(DIM_none + 1, DIM_COUNT - 1, range);
     case CHOICE_EP_OVER:
-        return m->expert_most > 1 ? between(0, EXPERTS_OVER_COUNT - 1, range)
-                                  : only(range->count > 0 ? range->values[0] : EXPERTS_OVER_DATA);
+        return m->expert_most > 1 ? between(0, EXPERTS_OVER_COUNT - 1, range) : only(EXPERTS_OVER_DATA);
     case CHOICE_EP:
         return between(1, m->expert_most, range);
     case CHOICE_ORDER:
@@ -238,6 +237,14 @@ bool space_usual_context(const struct cluster *cluster, int64_t tokens, int64_t 
                             tokens / context >= LEAST_TOKENS);
 }
 
+/* Ranks that share out experts: those of one rank say what others do. Data ranks always may, and context ranks. */
+static bool wants_over(const struct making *m, int64_t over)
+{
+    const struct allowed *range = &m->space->experts_over;
+    return !(over == EXPERTS_OVER_TENSOR && m->value[CHOICE_TP] == 1 && allowed_has(range, EXPERTS_OVER_CONTEXT)) &&
+           !(over == EXPERTS_OVER_CONTEXT && m->value[CHOICE_CP] == 1 && allowed_has(range, EXPERTS_OVER_DATA));
+}
+
 /* Whether a legal value leads to configurations that the search wants. */
 static bool wanted(struct listing *l, enum space_choice choice)
 {
@@ -245,14 +252,13 @@ static bool wanted(struct listing *l, enum space_choice choice)
     switch ((int)choice) {
     case CHOICE_CP:
         return m->space->context.count > 0 || space_usual_context(m->cluster, m->graph->sequence, m->value[choice]);
-    case CHOICE_EP_OVER: /* those of one rank say what others do */
-        return !(m->value[choice] == EXPERTS_OVER_TENSOR && m->value[CHOICE_TP] == 1 &&
-                 allowed_has(&m->space->experts_over, EXPERTS_OVER_CONTEXT)) &&
-               !(m->value[choice] == EXPERTS_OVER_CONTEXT && m->value[CHOICE_CP] == 1 &&
-                 allowed_has(&m->space->experts_over, EXPERTS_OVER_DATA));
-    case CHOICE_EP: /* where none are shared out one of these is as good as another */
-        return m->value[choice] > 1 || m->space->experts_over.count == 0 ||
-               m->value[CHOICE_EP_OVER] == m->space->experts_over.values[0];
+    case CHOICE_EP_OVER:
+        return wants_over(m, m->value[choice]);
+    case CHOICE_EP: /* where none are shared out one is as good as another */
+        for (int over = 0; m->value[choice] == 1 && over < m->value[CHOICE_EP_OVER]; over++)
+            if (allowed_has(&m->space->experts_over, over) && wants_over(m, over))
+                return false;
+        return true;
     case CHOICE_DP:
         return m->config.meshes == 0 || m->value[CHOICE_PP] < m->config.meshes;
     case CHOICE_MICRO:

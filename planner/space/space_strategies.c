@@ -76,6 +76,24 @@ static void choose(struct strategies *list, enum space_choice choice, struct pla
     }
 }
 
+static bool zero_is_left(const struct allowed *zero, const struct optimizer *optimizer, struct error *err)
+{
+    int most = optimizer_most_zero(optimizer);
+    for (int64_t stage = 0; stage <= most; stage++)
+        if (allowed_has(zero, stage))
+            return true;
+    return fail(err, "zero: optimizer %s takes whole matrices, which shards of gradients cut: expected 0 or %d",
+                optimizer_rule_names[optimizer->rule], most);
+}
+
+bool space_leaves_zero(const struct space *space, struct error *err)
+{
+    bool good = zero_is_left(&space->zero, &space->optimizer, err);
+    for (int i = 0; good && i < space->rule_count; i++)
+        good = space->rules[i].choice != CHOICE_ZERO || zero_is_left(&space->rules[i].allowed, &space->optimizer, err);
+    return good;
+}
+
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
     struct strategies list = {
