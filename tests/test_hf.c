@@ -119,6 +119,40 @@ START_TEST(what_the_file_lacks_is_assumed_and_said)
 }
 END_TEST
 
+/* What a maker's own file holds tells more than its name; boxes that are not planned are said. */
+START_TEST(files_of_makers_are_known_by_their_keys)
+{
+    static const struct {
+        const char *name, *config, *note;
+        int64_t count;
+    } cases[] = {
+        { "llama-3-8b.json",
+          "{\"dim\":4096,\"ffn_dim_multiplier\":1.3,\"multiple_of\":1024,\"n_heads\":32,\"n_kv_heads\":8,"
+          "\"n_layers\":32,\"norm_eps\":1e-05,\"vocab_size\":128256,\"rope_theta\":500000.0}",
+          "read as llama_params, after its keys", 8030261248 },
+        { "mamba2.json",
+          "{\"d_model\":768,\"n_layer\":24,\"vocab_size\":50277,\"ssm_cfg\":{\"layer\":\"Mamba1\"},"
+          "\"pad_vocab_size_multiple\":8}",
+          "read as mamba_ssm, after its keys", 129135360 },
+        { "mistral.json",
+          "{\"dim\":4096,\"hidden_dim\":14336,\"n_heads\":32,\"n_kv_heads\":8,\"n_layers\":32,"
+          "\"vocab_size\":32000,\"vision_encoder\":{\"hidden_size\":1024}}",
+          "left out: what the file says under vision_encoder", 7241732096 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text notes = { 0 };
+        struct model_reading reading = { .notes = &notes };
+        struct model *model = import_as(cases[i].config, cases[i].name, &reading);
+        struct graph *graph = graph_of(model, 1, 8, 1);
+        ck_assert_int_eq(graph_parameter_count(graph), cases[i].count);
+        ck_assert_msg(strstr(notes.data, cases[i].note) != NULL, "%s", notes.data);
+        graph_free(graph);
+        model_free(model);
+        text_free(&notes);
+    }
+}
+END_TEST
+
 static int64_t counted(const char *format, int blocks, int further, bool with)
 {
     char text[640];
@@ -279,6 +313,7 @@ static Suite *suite(void)
     CHECK_ADD(s, counts_of_what_is_planned_otherwise_are_near_those_of_the_library);
     CHECK_ADD(s, shared_blocks_count_once);
     CHECK_ADD(s, what_the_file_lacks_is_assumed_and_said);
+    CHECK_ADD(s, files_of_makers_are_known_by_their_keys);
     CHECK_ADD(s, further_tokens_are_predicted_where_it_is_asked);
     CHECK_ADD(s, adapters_are_those_of_peft);
     CHECK_ADD(s, infinity_is_read_in_foreign_files_alone);

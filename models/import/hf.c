@@ -125,13 +125,21 @@ static const struct hf_family *nearest(const char *type)
     return found;
 }
 
-/* What the keys that are there look like. */
-static const struct hf_family *by_keys(const struct json *root)
+/* Files of the makers' own, which say neither model_type nor architectures: their keys tell more than their names. */
+static const struct hf_family *by_keys_of_makers(const struct json *root)
 {
     if (hf_given(root, "ssm_cfg"))
         return find_type("mamba_ssm");
     if (hf_given(root, "dim") && hf_given(root, "n_layers"))
-        return find_type("llama_params");
+        return find_type(hf_given(root, "activation") ? "distilbert" : "llama_params");
+    return NULL;
+}
+
+/* What the keys that are there look like. */
+static const struct hf_family *by_keys(const struct json *root)
+{
+    if (by_keys_of_makers(root))
+        return by_keys_of_makers(root);
     if (hf_given(root, "kv_lora_rank"))
         return find_type("deepseek_v3");
     if (hf_given(root, "num_local_experts"))
@@ -222,11 +230,10 @@ static bool find_family(struct hf_reader *r, const char *name)
     }
     if (at || *class_name)
         return unknown(r, at ? at : json_at(list, 0), at ? type : class_name);
-    r->family = find_in_name(name);
-    if (!r->family)
-        r->family = by_keys(r->root);
+    const struct hf_family *named = by_keys_of_makers(r->root) ? NULL : find_in_name(name);
+    r->family = named ? named : by_keys(r->root);
     hf_note(r, "the file has neither model_type nor architectures: read as %s, after its %s", r->family->type,
-            find_in_name(name) ? "name" : "keys");
+            named ? "name" : "keys");
     return true;
 }
 

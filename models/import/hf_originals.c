@@ -180,6 +180,35 @@ static const struct hf_name params_names[] = { HF_NAME("dim", SIZE, hidden),
                                                HF_NAME("tied_embeddings", FLAG, tied),
                                                HF_NAME("max_seq_len", SIZE, positions),
                                                { 0 } };
+
+/* What of the file would change the parameters and cannot be said here is refused; its other boxes are named. */
+static bool check_params(struct hf_reader *r, const struct json *moe)
+{
+    static const char *const refused[] = { "q_lora_rank", "kv_lora_rank", "vision_num_cross_attention_layers" };
+    static const char *const boxes = " vision_encoder vision_args multimodal yarn llama_4_scaling quantization "
+                                     "quantization_args lora_args ";
+    static const char instead[] = "cannot be planned from this kind of file: import the model's config.json";
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (hf_given(r->root, refused[i]))
+            return json_fail(hf_given(r->root, refused[i]), r->err, "%s", instead);
+    for (int i = 0; moe && i < json_count(moe); i++)
+        if (json_type(json_member_at(moe, i)) != JSON_NULL && strcmp(json_key(moe, i), "num_experts") != 0 &&
+            strcmp(json_key(moe, i), "num_experts_per_tok") != 0)
+            return json_fail(json_member_at(moe, i), r->err,
+                             "experts with more than num_experts and num_experts_per_tok %s", instead);
+    for (int i = 0; i < json_count(r->root); i++) {
+        const char *key = json_key(r->root, i);
+        char word[64];
+        if (json_type(json_member_at(r->root, i)) != JSON_OBJECT || json_member_at(r->root, i) == moe ||
+            strncmp(key, "rope_", 5) == 0)
+            continue;
+        snprintf(word, sizeof word, " %.60s ", key);
+        if (!strstr(boxes, word))
+            return json_fail(json_member_at(r->root, i), r->err, "this part of the model %s", instead);
+        hf_note(r, "left out: what the file says under %s", key);
+    }
+    return true;
+}
 static bool read_params(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
@@ -193,6 +222,8 @@ static bool read_params(struct hf_reader *r)
         return false;
     if (moe && json_type(moe) != JSON_OBJECT)
         return json_fail(moe, r->err, "expected an object, found %s", json_type_name(json_type(moe)));
+    if (!check_params(r, moe))
+        return false;
     if (moe && (!hf_get_size(moe, "num_experts", 8, &f->experts, r->err) ||
                 !hf_get_size(moe, "num_experts_per_tok", 2, &f->choices, r->err)))
         return false;
