@@ -153,6 +153,36 @@ START_TEST(files_of_makers_are_known_by_their_keys)
 }
 END_TEST
 
+#define SMALL(type, more)                                                                                              \
+    "{\"model_type\":\"" type "\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":512,"       \
+    "\"num_attention_heads\":4,\"num_hidden_layers\":2" more "}"
+
+/* What a note says must be so of this file. A model of sound has 4,267,264 weights before its blocks (wav2vec 2.0's
+ * convolutions: 4,200,448; to the width of the blocks: 33,856; over positions: 32,960), the table of tokens and the
+ * single neuron that stand there have 262,144 x 64 and 2 x 64. */
+START_TEST(notes_are_of_the_file)
+{
+    static const struct {
+        const char *config, *said, *unsaid; /* or NULL */
+    } cases[] = {
+        { SMALL("wav2vec2", ",\"vocab_size\":262144"),
+          "with a table of tokens, about 12510080 weights more than the file's model has", NULL },
+        { SMALL("wav2vec2", ",\"vocab_size\":32"), NULL, "a table of tokens, about" },
+        { SMALL("big_bird", ",\"vocab_size\":256,\"attention_type\":\"original_full\""), "pooled token's matrix",
+          "a window" },
+        { SMALL("big_bird", ",\"vocab_size\":256"), "a window of as many tokens (512)", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text notes = { 0 };
+        struct model_reading reading = { .notes = &notes };
+        model_free(import_as(cases[i].config, "c.json", &reading));
+        ck_assert_msg(!cases[i].said || strstr(notes.data, cases[i].said), "%s: %s", cases[i].config, notes.data);
+        ck_assert_msg(!cases[i].unsaid || !strstr(notes.data, cases[i].unsaid), "%s: %s", cases[i].config, notes.data);
+        text_free(&notes);
+    }
+}
+END_TEST
+
 static int64_t counted(const char *format, int blocks, int further, bool with)
 {
     char text[640];
@@ -314,6 +344,7 @@ static Suite *suite(void)
     CHECK_ADD(s, shared_blocks_count_once);
     CHECK_ADD(s, what_the_file_lacks_is_assumed_and_said);
     CHECK_ADD(s, files_of_makers_are_known_by_their_keys);
+    CHECK_ADD(s, notes_are_of_the_file);
     CHECK_ADD(s, further_tokens_are_predicted_where_it_is_asked);
     CHECK_ADD(s, adapters_are_those_of_peft);
     CHECK_ADD(s, infinity_is_read_in_foreign_files_alone);

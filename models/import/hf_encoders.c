@@ -218,14 +218,17 @@ static bool read_albert(struct hf_reader *r)
     if (!hf_get_size(r->root, "num_hidden_groups", 1, &groups, r->err) ||
         !hf_get_size(r->root, "inner_group_num", 1, &inner, r->err))
         return false;
-    if (groups > 64 || inner > 64 || groups > f->blocks)
-        return json_fail(json_at_key(r->root, inner > 64 ? "inner_group_num" : "num_hidden_groups"), r->err,
+    if (inner > 1)
+        return json_fail(json_at_key(r->root, "inner_group_num"), r->err,
+                         "expected 1, found %lld: groups of several layers cannot be planned", (long long)inner);
+    if (groups > 64 || groups > f->blocks)
+        return json_fail(json_at_key(r->root, "num_hidden_groups"), r->err,
                          "expected at most 64 and no more groups than blocks (%lld), found %lld", (long long)f->blocks,
-                         (long long)(inner > 64 ? inner : groups));
+                         (long long)groups);
     hf_note(r,
             "its %lld blocks share the weights of %lld: memory is planned as if each stage's blocks had most of theirs "
             "for themselves",
-            (long long)(f->blocks * inner), (long long)(groups * inner));
+            (long long)f->blocks, (long long)groups);
     return true;
 }
 static bool blocks_of_albert(struct hf_reader *r)
@@ -267,10 +270,9 @@ static bool read_big_bird(struct hf_reader *r)
     f->windows = strcmp(type, "block_sparse") == 0;
     f->window = (5 + random) * size;
     f->last_inner = f->hidden / 2;
-    hf_note(r,
-            "its sparse attention is planned as a window of as many tokens (%lld), its pooled token's matrix as a "
-            "network of as many weights",
-            (long long)f->window);
+    if (f->windows)
+        hf_note(r, "its sparse attention is planned as a window of as many tokens (%lld)", (long long)f->window);
+    hf_note(r, "its pooled token's matrix is planned as a network of as many weights");
     return true;
 }
 FAMILY(big_bird) = {

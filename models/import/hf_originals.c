@@ -111,7 +111,7 @@ static bool read_mamba(struct hf_reader *r)
     struct hf_facts *f = &r->facts;
     const struct json *box = hf_given(r->root, "ssm_cfg"), *attention = hf_given(r->root, "attn_layer_idx");
     const char *layer = "Mamba1";
-    int64_t multiple;
+    int64_t multiple, network;
     if (box && json_type(box) != JSON_OBJECT)
         return json_fail(box, r->err, "expected an object, found %s", json_type_name(json_type(box)));
     if (attention && json_count(attention) > 0)
@@ -119,9 +119,17 @@ static bool read_mamba(struct hf_reader *r)
                          "blocks of attention between these state spaces cannot be planned: describe "
                          "the model in the native format");
     if (!hf_get_size(r->root, "pad_vocab_size_multiple", 8, &multiple, r->err) ||
+        !hf_get_count(r->root, "d_intermediate", 0, &network, r->err) ||
         (box && !hf_get_string(box, "layer", layer, &layer, r->err)))
         return false;
     const bool second = strcmp(layer, "Mamba2") == 0;
+    if (!second && strcmp(layer, "Mamba1") != 0)
+        return json_fail(json_at_key(box, "layer"), r->err, "expected \"Mamba1\" or \"Mamba2\", found \"%.64s\"",
+                         layer);
+    if (network > 0)
+        return json_fail(json_at_key(r->root, "d_intermediate"), r->err,
+                         "networks between these state spaces cannot be planned: describe the model in the native "
+                         "format");
     f->state = second ? 128 : 16;
     f->state_head_dim = 64;
     if (box &&
@@ -130,6 +138,10 @@ static bool read_mamba(struct hf_reader *r)
          !hf_get_size(box, "headdim", 64, &f->state_head_dim, r->err) ||
          !hf_get_size(box, "ngroups", 1, &f->state_groups, r->err)))
         return false;
+    if (second && f->state_expand * f->hidden % f->state_head_dim)
+        return json_fail(json_at_key(box, "headdim"), r->err,
+                         "expected a divisor of the state space's inner width (%lld), found %lld",
+                         (long long)(f->state_expand * f->hidden), (long long)f->state_head_dim);
     f->state_heads = second ? f->state_expand * f->hidden / f->state_head_dim : 0;
     f->step_rank = (f->hidden + 15) / 16;
     f->vocab = (f->vocab + multiple - 1) / multiple * multiple;

@@ -47,7 +47,13 @@ static bool count_front(struct hf_reader *r, int64_t *out)
         *out += i == 0 || strcmp(norm, "layer") == 0 ? 2 * width[i] : 0;
         from = width[i];
     }
-    if (taps > 1 << 16 || f->hidden % groups)
+    if (taps > 1 << 16)
+        return json_fail(json_at_key(r->root, "num_conv_pos_embeddings"), r->err, "expected at most %d, found %lld",
+                         1 << 16, (long long)taps);
+    if (f->hidden > 1 << 20)
+        return json_fail(hf_place_of(r, HF_FACT(hidden)), r->err, "expected at most %d, found %lld", 1 << 20,
+                         (long long)f->hidden);
+    if (f->hidden % groups)
         return json_fail(json_at_key(r->root, "num_conv_pos_embedding_groups"), r->err,
                          "expected a divisor of the hidden size (%lld), found %lld", (long long)f->hidden,
                          (long long)groups);
@@ -65,8 +71,13 @@ static bool read_sound(struct hf_reader *r)
         return false;
     f->post_norm = !before;
     f->embedding_norm = !before;
-    front -= f->vocab * f->hidden;
+    front -= f->vocab * f->hidden; /* the table of tokens, which a model of sound has not */
     f->first_inner = front > 2 * f->hidden ? front / (2 * f->hidden) : 1;
+    if (front < 0)
+        hf_note(r,
+                "its vocabulary of %lld is planned with a table of tokens, about %lld weights more than the file's "
+                "model has",
+                (long long)f->vocab, (long long)(2 * f->hidden - front));
     hf_note(r, "its convolutions over the wave and over positions are planned as a network of as many weights, which "
                "reads frames as tokens: their work between samples and frames is left out");
     return true;
