@@ -114,6 +114,7 @@ static bool blocks_of_gemma4(struct hf_reader *r)
     const char *word = "";
     if (!read_extras(r, &e) || !hf_fill_mlp(r, &mlp) || !hf_get_list(r, "layer_types", f->blocks, &types))
         return false;
+    const bool halved = e.heads % 2 == 0;
     last = mlp;
     last.norm = NORM_NONE;
     last.activation = ACTIVATION_GELU;
@@ -130,7 +131,7 @@ static bool blocks_of_gemma4(struct hf_reader *r)
         if (types ? strcmp(word, "full_attention") == 0 : (i + 1) % f->full_every == 0 || i + 1 == f->blocks) {
             b->attention.head_dim = e.wide;
             if (e.shared_values)
-                b->attention.kv_heads = e.heads % 2 ? e.heads : e.heads / 2;
+                b->attention.kv_heads = halved ? e.heads / 2 : e.heads;
         }
         if (i >= f->blocks - e.shared)
             share_keys(b, &e);
@@ -140,7 +141,12 @@ static bool blocks_of_gemma4(struct hf_reader *r)
                 "its last %lld blocks use keys and values of earlier ones: planned with their own, and with as many "
                 "weights less in their networks",
                 (long long)e.shared);
-    if (e.shared_values)
+    if (e.shared_values && halved)
+        hf_note(r,
+                "keys of its global blocks serve as values: their %lld heads are planned as half as many, with values "
+                "of their own, which have as many weights",
+                (long long)e.heads);
+    else if (e.shared_values)
         hf_note(
             r,
             "keys of its global blocks serve as values: planned with values of their own, %lld weights a block that "

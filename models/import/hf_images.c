@@ -20,14 +20,18 @@ static bool read_classes(struct hf_reader *r, int64_t *out)
     return true;
 }
 
+static bool check_image_size(struct hf_reader *r)
+{
+    return r->facts.image_size <= MODEL_MAX_IMAGE_SIZE ||
+           json_fail(hf_place_of(r, HF_FACT(image_size)), r->err, "expected at most %d pixels, found %lld",
+                     MODEL_MAX_IMAGE_SIZE, (long long)r->facts.image_size);
+}
+
 static bool head_of_images(struct hf_reader *r, struct model_head *head)
 {
     struct hf_facts *f = &r->facts;
-    if (!read_classes(r, &head->vocab_size))
+    if (!read_classes(r, &head->vocab_size) || !check_image_size(r))
         return false;
-    if (f->image_size > MODEL_MAX_IMAGE_SIZE)
-        return json_fail(hf_place_of(r, HF_FACT(image_size)), r->err, "expected at most %d pixels, found %lld",
-                         MODEL_MAX_IMAGE_SIZE, (long long)f->image_size);
     if (f->image_channels > MODEL_MAX_IMAGE_CHANNELS)
         return json_fail(hf_place_of(r, HF_FACT(image_channels)), r->err, "expected at most %d, found %lld",
                          MODEL_MAX_IMAGE_CHANNELS, (long long)f->image_channels);
@@ -128,7 +132,7 @@ static bool read_beit(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
     bool relative, shared, places;
-    if (!hf_get_bool(r->root, "use_relative_position_bias", false, &relative, r->err) ||
+    if (!check_image_size(r) || !hf_get_bool(r->root, "use_relative_position_bias", false, &relative, r->err) ||
         !hf_get_bool(r->root, "use_shared_relative_position_bias", false, &shared, r->err) ||
         !hf_get_bool(r->root, "use_absolute_position_embeddings", false, &places, r->err))
         return false;

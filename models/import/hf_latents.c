@@ -68,6 +68,10 @@ static bool read_v4(struct hf_reader *r)
                          "expected a head wider than what turns of it (%lld) and sizes that attention can have, found "
                          "%lld",
                          (long long)f->turned_dim, (long long)c.head_dim);
+    if (f->hidden > 1 << 20 || f->query_rank > 1 << 20)
+        return json_fail(hf_place_of(r, f->hidden > 1 << 20 ? HF_FACT(hidden) : HF_FACT(query_rank)), r->err,
+                         "expected at most %d, found %lld", 1 << 20,
+                         (long long)(f->hidden > 1 << 20 ? f->hidden : f->query_rank));
     const int64_t h = f->hidden, d = c.head_dim, n = f->heads, mixes = (2 + c.streams) * c.streams;
     const int64_t made = c.rank * n * d + c.groups * c.rank * h; /* of outputs */
     f->plain_dim = d - f->turned_dim;

@@ -5,7 +5,7 @@
 
 #define FAMILY(symbol) static const struct hf_family symbol
 
-/* Groeneveld et al. 2024 (OLMo): the inner width is that of gate and network together; norms without weights. */
+/* Groeneveld et al. 2024 (OLMo): the inner width is that of gate and network together. */
 static const struct hf_name olmo_names[] = { HF_NAME("d_model", SIZE, hidden),
                                              HF_NAME("n_layers", SIZE, blocks),
                                              HF_NAME("n_heads", SIZE, heads),
@@ -24,14 +24,20 @@ static const struct hf_name olmo_names[] = { HF_NAME("d_model", SIZE, hidden),
 static bool read_olmo(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
-    bool one;
-    if (!hf_get_bool(r->root, "multi_query_attention", false, &one, r->err))
+    bool one, weighted, biased;
+    const char *norm;
+    if (!hf_get_bool(r->root, "multi_query_attention", false, &one, r->err) ||
+        !hf_get_bool(r->root, "layer_norm_with_affine", true, &weighted, r->err) ||
+        !hf_get_bool(r->root, "bias_for_layer_norm", f->mlp_bias, &biased, r->err) ||
+        !hf_get_string(r->root, "layer_norm_type", "default", &norm, r->err))
         return false;
+    f->norm = strcmp(norm, "rms") == 0 ? NORM_RMS : weighted && biased ? NORM_LAYER : NORM_LAYER_NO_BIAS;
     f->kv_heads = one ? 1 : f->kv_heads;
     f->gated = strstr(f->activation, "glu") != NULL;
     f->inner = f->gated && f->inner > 1 ? f->inner / 2 : f->inner;
-    hf_note(r, "its norms have no weights: planned with %lld weights of norms that the file's model has not",
-            (long long)((2 * f->blocks + 1) * f->hidden));
+    if (!weighted)
+        hf_note(r, "its norms have no weights: planned with %lld weights of norms that the file's model has not",
+                (long long)((2 * f->blocks + 1) * f->hidden));
     return true;
 }
 FAMILY(hf_olmo) = {

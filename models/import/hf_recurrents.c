@@ -141,6 +141,10 @@ static bool blocks_of_zamba(struct hf_reader *r)
     if (copies > 4 || rank > 1 << 16)
         return json_fail(json_at_key(r->root, copies > 4 ? "num_mem_blocks" : "adapter_rank"), r->err,
                          "expected at most 4 shared blocks and adapters of a rank up to %d", 1 << 16);
+    if (width % f->heads)
+        return json_fail(json_at_key(r->root, "attention_hidden_size"), r->err,
+                         "expected a multiple of %s (%lld), found %lld", hf_name_of(r, HF_FACT(heads)),
+                         (long long)f->heads, (long long)width);
     own = mlp;
     own.norm = NORM_NONE;
     own.activation = ACTIVATION_GELU;
