@@ -191,7 +191,7 @@ START_TEST(expert_degrees_that_cannot_be_are_refused)
     err = (struct error){ 0 };
     uniform.expert = 8;
     ck_assert(!fixed_choices_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
-    ck_assert_msg(strstr(err.message, "12 experts in common; expected a divisor of both") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, "layers of model experts have 12 in common; expected a divisor of both") != NULL, "%s", err.message);
     err = (struct error){ 0 };
     uniform.expert = 4, uniform.shard_group = 2, uniform.zero = 3;
     ck_assert(!fixed_choices_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
