@@ -14,20 +14,24 @@
 #include <string.h>
 
 /* ---- lifetimes ---- */
-/* joined: (buffers) the buffer whose bytes each takes over in place, -1 none. What is joined lives at no moment beside
- * itself, so that no more is alive at once than of the same things apart; they would pack better in one stage of seven,
- * by 0.8 % at most (golden jobs and `explain` of 70 billion parameters), for twice the time. */
-static void join_in_place(const struct program *program, const struct life *lives, int *joined)
+/* all: (buffers) the buffer whose bytes each takes over in place, -1 none; transfers: only what transfers take over.
+ * What is joined lives at no moment beside itself, so that no more is alive at once than of the same things apart. */
+static void join_in_place(const struct program *program, const struct life *lives, int *all, int *transfers)
 {
     for (int b = 0; b < program->buffer_count; b++)
-        joined[b] = -1;
+        all[b] = transfers[b] = -1;
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
             struct access into;
-            for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &into);)
-                if (into.writes && joined[into.buffer] < 0)
-                    joined[into.buffer] = lives_taken_over(program, lives, s, i, into.slot);
+            for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &into);) {
+                int source = into.writes ? lives_taken_over(program, lives, s, i, into.slot) : -1;
+                if (source < 0 || all[into.buffer] >= 0)
+                    continue;
+                all[into.buffer] = source;
+                if (instr->op != OP_COMPUTE)
+                    transfers[into.buffer] = source;
+            }
         }
 }
 
@@ -40,8 +44,9 @@ static int root_of(const int *joined, int buffer)
 
 /* ---- offsets ---- */
 struct lifetimes {
-    struct life *lives; /* (buffers) */
-    int *joined;        /* (buffers) join_in_place() */
+    struct life *lives;   /* (buffers) */
+    int *all, *transfers; /* join_in_place() */
+    int *joined;          /* the one of the two that is tried */
     struct place_item *items;
     int *item_of;              /* (buffers) the item that holds it */
     int (*asked)[PHASE_COUNT]; /* scratch_of() */
@@ -214,22 +219,47 @@ static int list_items(const struct program *program, int stage, bool host, const
     return count;
 }
 
-/* live: bytes that live at once. */
+static bool kernels_join(const struct lifetimes *t, int stage)
+{
+    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++)
+        if (t->all[t->by_stage.buffer[k]] != t->transfers[t->by_stage.buffer[k]])
+            return true;
+    return false;
+}
+
+enum { BADLY = 50 }; /* packing loses more than 1/50 of what lives at once */
+
+/* What is joined lives longer and packs worse: where it packs badly, and not well enough for whoever asks, the same
+ * things are placed apart as well. live: bytes that live at once of what got the offsets. */
 static bool place_temporaries(struct program *program, int stage, bool host, struct lifetimes *t, int64_t top,
                               int64_t *total, int64_t *live, struct error *err)
 {
     const struct thing_maker maker = { program, t->lives };
     const struct place_things things = { thing_of, &maker };
-    int64_t enough = t->enough && !host ? max_i64(t->enough[stage] - top, 0) : 0;
+    const struct place_effort effort = { t->looks, t->enough && !host ? max_i64(t->enough[stage] - top, 0) : 0 };
+    int64_t apart, bound;
+    t->joined = t->all;
     int count = list_items(program, stage, host, t);
     if (!place_bound(t->items, count, live, err))
         return false;
     *total = *live;
     if (t->bound_only)
         return true;
-    if (!place_items(t->items, count, &things, &(struct place_effort){ t->looks, enough }, total, err))
+    if (!place_items(t->items, count, &things, &effort, total, err))
         return false;
     give_offsets(program, stage, host, t, top);
+    if (host || *total <= max_i64(*live + *live / BADLY, effort.enough) || !kernels_join(t, stage))
+        return true;
+    t->joined = t->transfers;
+    count = list_items(program, stage, host, t);
+    if (!place_bound(t->items, count, &bound, err) ||
+        (bound < *total && !place_items(t->items, count, &things, &effort, &apart, err)))
+        return false;
+    if (bound < *total && apart < *total) {
+        *total = apart;
+        *live = bound;
+        give_offsets(program, stage, host, t, top);
+    }
     return true;
 }
 
@@ -277,19 +307,20 @@ bool layout_place(struct program *program, const struct layout_ask *ask, bool *p
     size_t count = (size_t)program->buffer_count + 1;
     struct arena scratch = { 0 };
     struct lifetimes t = { .lives = malloc(count * sizeof *t.lives),
-                           .joined = malloc(count * sizeof *t.joined),
+                           .all = malloc(count * sizeof *t.all),
+                           .transfers = malloc(count * sizeof *t.transfers),
                            .items = malloc(count * sizeof *t.items),
                            .item_of = malloc(count * sizeof *t.item_of),
                            .looks = ask && ask->brief ? PLACE_FEW_LOOKS : PLACE_LOOKS,
                            .enough = ask ? ask->enough_bytes : NULL,
                            .bound_only = ask && ask->fits };
     t.asked = arena_alloc(&scratch, (size_t)program->graph->segment_count, sizeof *t.asked);
-    bool ok =
-        (t.lives && t.joined && t.items && t.item_of && t.asked && by_stage_build(&t.by_stage, &scratch, program)) ||
-        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
+    bool ok = (t.lives && t.all && t.transfers && t.items && t.item_of && t.asked &&
+               by_stage_build(&t.by_stage, &scratch, program)) ||
+              fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
     ok = ok && lives_find(program, t.lives, err);
     if (ok)
-        join_in_place(program, t.lives, t.joined);
+        join_in_place(program, t.lives, t.all, t.transfers);
     ok = ok && place_stages(program, &t, err);
     bool asks = t.bound_only, wanted = !asks || (ok && ask->fits(ask->self, program));
     if (ok && asks && wanted) {
@@ -299,7 +330,8 @@ bool layout_place(struct program *program, const struct layout_ask *ask, bool *p
     if (ok && placed)
         *placed = wanted;
     free(t.lives);
-    free(t.joined);
+    free(t.all);
+    free(t.transfers);
     free(t.items);
     free(t.item_of);
     arena_free(&scratch);

@@ -5,7 +5,7 @@
 
 enum {
     GOOD_ENOUGH = 200,      /* the search ends at 1/200 above the bound */
-    NEAR = 20,              /* at 1/20 where that is enough for whoever asks */
+    NEAR = 50,              /* at 1/50 where that is enough for whoever asks */
     FAIR = 50,              /* above 1/50, a step too long for orders gives what comes again the bytes that it had */
     WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
     REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
