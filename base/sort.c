@@ -18,7 +18,7 @@ void sort_keyed(struct keyed *list, struct keyed *spare, int count)
     for (int64_t run = RUN; run < count; run *= 2) {
         for (int64_t first = 0; first < count; first += 2 * run) {
             int64_t a = first, a_end = min_i64(first + run, count), b = a_end, b_end = min_i64(first + 2 * run, count);
-            for (int64_t at = first; at < b_end; at++) { /* no branch that nobody can foretell */
+            for (int64_t at = first; at < b_end; at++) { /* without a branch: which run is next cannot be predicted */
                 bool left = b == b_end || (a < a_end && from[a].key <= from[b].key);
                 to[at] = from[left ? a : b];
                 a += left;

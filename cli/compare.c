@@ -178,6 +178,8 @@ static bool add_file(struct job *job, const char *path, struct error *err)
     struct inputs *in = job_inputs(job, err);
     if (!in)
         return false;
+    if (!space_beside_plan(&job->a->space, path, "compare --auto MODEL plans with it", err))
+        return false;
     if (!inputs_plan(in, path, NULL, job->a->space.cluster, &job->a->space.profiles, err)) {
         const struct error why = *err;
         if (!strstr(why.message, ":1:1: "))

@@ -161,16 +161,8 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
                     "%s: no such plan file; to explain the plan for a model, give --cluster and --batch as to "
                     "cleave plan",
                     path);
-    if (o->sequence || o->dtype || o->framework)
-        return fail(err,
-                    "--seq, --dtype and --framework belong to a model; %s is a plan, which has its own (explain a "
-                    "model: give --batch too)",
-                    path);
-    for (int i = 0; i < OPTIMIZER_PARTS; i++)
-        if (o->optimizer[i])
-            return fail(err,
-                        "--%s belongs to a model; %s is a plan, which has its own (explain a model: give --batch too)",
-                        optimizer_parts[i].option, path);
+    if (!space_beside_plan(o, path, "explain a model: give --batch too", err))
+        return false;
     if (!inputs_plan(&g->in, path, g->a->model, o->cluster, &o->profiles, err) ||
         !inputs_has_profile(&g->in, path, err) || (o->profiles.count == 0 && !same_profile(&g->in, path, err)))
         return false;

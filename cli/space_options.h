@@ -78,6 +78,8 @@ OPTIMIZER_PARTS_OF(OPTIMIZER_LISTER, , )
 /* Reads cluster, profiles and the model, and fills the space. */
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *options,
                   struct error *err);
+/* Whether nothing is said that a plan has of its own. instead: what gives the option its effect. */
+bool space_beside_plan(const struct space_options *options, const char *path, const char *instead, struct error *err);
 /* What the options say of the optimizer, over what *out says already; fails where there is no such one. */
 bool space_optimizer(struct optimizer *out, const struct space_options *options, enum dtype dtype, struct error *err);
 /* The framework's bucket, where it has one of its own; what the user says goes over it. */

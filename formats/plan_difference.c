@@ -73,7 +73,7 @@ static void describe_unsaid(struct text *text, const char *what)
             return;
         }
     if (choice == CHOICE_COUNT) {
-        text_add(text, !strcmp(what, "clock") ? "even" : "none");
+        text_add(text, !strcmp(what, "clock") ? "even" : !strcmp(what, "chunk_group") ? "the least" : "none");
         return;
     }
     long long usual = choice_unsaid(choice);

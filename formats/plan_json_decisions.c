@@ -41,7 +41,7 @@ static const struct json_field decision_fields[] = {
       .type = FIELD_ENUM,                                                                                              \
       .offset = offsetof(struct decision_fields, optimizer[OPTIMIZER_PART_##member]),                                  \
       .names = names_,                                                                                                 \
-      .doc = doc_ "; absent: the first" },
+      .doc = doc_ "; absent: the first of its values" },
     OPTIMIZER_PARTS_OF(OPTIMIZER_PART, , )
 #undef OPTIMIZER_PART
         DECISION(schedule, FIELD_STRING, .required = true, .doc = "Name of the schedule: cleave schedules."),
@@ -49,9 +49,8 @@ static const struct json_field decision_fields[] = {
              .doc = "Chunks of the model on each stage, for a schedule that interleaves them; copies of it, 2, with "
                     "chimera and dualpipe."),
     DECISION(chunk_group, FIELD_INT, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
-             .doc =
-                 "With schedule interleaved: micro-batches that go through a chunk of a stage before its next one. "
-                 "Absent: as many as stages, or the least from there on that leaves none over or as many as stages."),
+             .doc = "With schedule interleaved: micro-batches that go through a chunk of a stage before its next one. "
+                    "Absent: the least legal size."),
     DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
              .doc = "Micro-batches of one step."),
     DECISION(micro_batch_size, FIELD_INT, .min = 1,

@@ -4,6 +4,7 @@
 #include "models/layer_kind.h"
 #include "models/operators.h"
 #include "planner/program/schedule.h"
+#include "targets/megatron.h"
 #include "targets/target.h"
 #include "tests/model_files.h"
 #include "tests/random_numbers.h"
@@ -21,34 +22,16 @@
     "\"]}," LATENT_BLOCK(SOME_EXPERTS) ",\"name\":\"" block "\"},{\"kind\":\"multi_token_loss\",\"name\":\"" loss      \
                                        "\",\"weight\":0.15,\"norm\":"                                                  \
                                        "\"rms_norm\",\"inputs\":[\"" passed "\",\"" block "\"]},"
+/* clang-format off */
 static const char further_model[] =
-    "{\"format\":\"cleave-model\",\"version\":1,\"name\":\"further\",\"sequence\":4096,\"hidden\":256,\"vocab_size\":"
-    "32000,\"layers\":[{\"kind\":\"embedding\"},{\"repeat\":2,\"layers\":[" LATENT_BLOCK(
-        "\"mlp\",\"inner\":512") "}]},{\"repeat\":14,\"layers\":[" LATENT_BLOCK(SOME_EXPERTS) ",\"name\":\"trunk\"}]}"
-                                                                                              "," FURTHER_LAYERS("trun"
-                                                                                                                 "k",
-                                                                                                                 "trun"
-                                                                                                                 "k",
-                                                                                                                 "ahead"
-                                                                                                                 "1",
-                                                                                                                 "pass"
-                                                                                                                 "1")
-                                                                                                  FURTHER_LAYERS(
-                                                                                                      "pass1", "ahead1",
-                                                                                                      "ahead2",
-                                                                                                      "pass2") "{\"kind"
-                                                                                                               "\":"
-                                                                                                               "\"head"
-                                                                                                               "\","
-                                                                                                               "\"norm"
-                                                                                                               "\":"
-                                                                                                               "\"rms_"
-                                                                                                               "norm\"}"
-                                                                                                               ",{"
-                                                                                                               "\"kind"
-                                                                                                               "\":"
-                                                                                                               "\"loss"
-                                                                                                               "\"}]}";
+    "{\"format\":\"cleave-model\",\"version\":1,\"name\":\"further\",\"sequence\":4096,\"hidden\":256,\"vocab_size\":32000,"
+    "\"layers\":[{\"kind\":\"embedding\"},"
+    "{\"repeat\":2,\"layers\":[" LATENT_BLOCK("\"mlp\",\"inner\":512") "}]},"
+    "{\"repeat\":14,\"layers\":[" LATENT_BLOCK(SOME_EXPERTS) ",\"name\":\"trunk\"}]},"
+    FURTHER_LAYERS("trunk", "trunk", "ahead1", "pass1")
+    FURTHER_LAYERS("pass1", "ahead1", "ahead2", "pass2")
+    "{\"kind\":\"head\",\"norm\":\"rms_norm\"},{\"kind\":\"loss\"}]}";
+/* clang-format on */
 
 /* "further", or one of the zoo. */
 static inline struct model *model_of_name(const char *name)
@@ -56,17 +39,11 @@ static inline struct model *model_of_name(const char *name)
     return strcmp(name, "further") == 0 ? model_of_text(further_model) : model_of_zoo(name);
 }
 
-static inline int further_of(const struct model *model)
-{
-    int count = 0;
-    for (int i = 0; i < model->layer_count; i++)
-        count += strcmp(model->layers[i].kind->name, "multi_token") == 0;
-    return count;
-}
-
+/* Beside embedding, head and loss; what predicts a further token is four layers: what joins, two of a block, its loss.
+ */
 static inline int64_t blocks_of(const struct model *model)
 {
-    return (model_unfolded_count(model) - 3 - 4 * further_of(model)) / 2;
+    return (model_unfolded_count(model) - 3 - 4 * megatron_further(model)) / 2;
 }
 
 static inline struct launch random_launch(uint64_t *state, struct arena *arena, const struct model *model)
@@ -115,7 +92,7 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
     int *each = arena_alloc(arena, (size_t)pieces, sizeof *each);
     for (int64_t b = 0; b < blocks; b++)
         each[draw(state, 2) ? b % pieces : (int64_t)draw(state, (uint64_t)pieces)]++;
-    l.further = further_of(model);
+    l.further = megatron_further(model);
     l.further_piece = l.further > 0 ? pieces - 1 : 0;
     l.piece_count = l.pipeline > 1 ? pieces : 0;
     l.piece_blocks = l.pipeline > 1 ? each : NULL;

@@ -41,8 +41,8 @@ BESIDE = {"gpt-zero": 2 * 10**9 + 3 * 2**30, "bloom-omni": 2 * 10**9 + 3 * 2**30
 BUFFERS = {"megatron-lm-te": 2**26, "megatron-lm-unfused": 2**26, "megatron-deepspeed": 2 * 10**9, "megatron-deepspeed-blocking": 2 * 10**9}  # by framework
 SKIPPED = {
     "gpt-cards": "no device RTX-5090-32GB in the catalogue", "gpt-bad": "quality check or BAD", "gpt-unmeasured": "row lacks a measurement",
-    "llama-odd": "estimate refused: plan: schedule interleaved: expected the micro-batches to be a multiple of the 2 stages, found 1; the "
-                 "nearest valid numbers are 2 and 2",
+    "llama-odd": "estimate refused: plan: schedule interleaved: expected at least as many micro-batches as the 2 "
+                 "stages, found 1",
     "llama-nodes": "devices do not fill whole nodes", "llama-degrees": "tp*pp*cp*dp is not the number of devices",
     "moe-ranks": "experts over ranks that are not data ranks (ep does not divide dp)", "moe-latent": "sparse attention",
     "g-mamba": "Mamba layers (hybrid model)", "g-batch": "row lacks global_batch",

@@ -203,7 +203,7 @@ START_TEST(shapes_are_checked)
     plan = shaped_plan(&interleaving, "interleaved");
     ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
     plan->micro_batch_count = 1;
-    expect_refusal(plan, graph, "multiple of the 2 stages, found 1; the nearest valid numbers are 2 and 2");
+    expect_refusal(plan, graph, "schedule interleaved: expected at least as many micro-batches as the 2 stages, found 1");
     plan->micro_batch_count = 4;
     plan->chunk_group = 3;
     expect_refusal(plan, graph, "groups of 3 micro-batches: schedule interleaved takes 2 to 4 of 4");

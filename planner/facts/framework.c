@@ -46,11 +46,11 @@ static const struct json_field table[] = {
       .doc = "likewise, of the device's peak" },
     { "attention_tile", FIELD_INT, AT(attention_tile), .min = 0, .max = 65536,
       .doc = "queries and keys that its attention computes at once: a sliding window takes so many keys more; absent: "
-             "what the window counts" },
+             "only the keys in the window" },
     { "attention_head_width", FIELD_INT, AT(attention_head_width), .min = 0, .max = 65536,
       .doc =
           "w, where its attention reaches for heads narrower than 128, of width d, (d / (d + w)) / (128 / (128 + w)) "
-          "of what it does for 128; absent: as much" },
+          "of what it does for 128; absent: the same for all widths" },
     { "compute_beside_transfers", FIELD_DOUBLE, AT(compute_beside_transfers), .min = 1, .max = 100,
       .doc = "slow-down of computations while a collective runs beside them; absent: 1, unless a profile has one" },
     { "transfers_beside_compute", FIELD_DOUBLE, AT(transfers_beside_compute), .min = 1, .max = 100,

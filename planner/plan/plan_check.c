@@ -275,9 +275,13 @@ static bool check_micro_batches(const struct plan *plan, struct error *err)
             err,
             "plan: groups of %d micro-batches: schedule %s takes %s%d to %d of %d micro-batches, and of what is "
             "left over none or as many as the %d stages; the least is %d",
-            plan->chunk_group, schedule->name, schedule->grouped ? "" : "none; interleaved takes ", unit, micros, micros,
-            unit, schedule_least_group(unit, micros));
-    if (below != micros && !(schedule->grouped && micros >= unit))
+            plan->chunk_group, schedule->name, schedule->grouped ? "" : "none; interleaved takes ", unit, micros,
+            micros, unit, schedule_least_group(unit, micros));
+    if (schedule->grouped)
+        return micros >= unit ||
+               fail(err, "plan: schedule %s: expected at least as many micro-batches as the %d stages, found %d",
+                    schedule->name, unit, micros);
+    if (below != micros)
         return fail(err,
                     "plan: schedule %s: expected the micro-batches to be a multiple of the %d %s, found %d; the "
                     "nearest valid numbers are %d and %d",

@@ -129,6 +129,9 @@ static bool explain_cut(const struct space *space, const struct graph *graph, co
     others.stages.count = others.chunks.count = 0;
     if (space->cut.count == 0 || space_count(&others, graph, cluster) == 0)
         return true;
+    others.stages = allowed_only(space->cut.count);
+    if (space_count(&others, graph, cluster) > 0)
+        return true;
     for (int stages = 1; stages <= min_i64(graph->layer_count, cluster->device_count); stages++) {
         others.stages = allowed_only(stages);
         if (cluster->device_count % stages == 0 && space_count(&others, graph, cluster) > 0)
