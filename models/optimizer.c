@@ -145,9 +145,14 @@ int optimizer_most_zero(const struct optimizer *optimizer)
     return rule_facts[optimizer->rule].rounds > 0 ? 1 : 3;
 }
 
-int64_t optimizer_gradient_bytes(const struct optimizer *optimizer, const struct graph *graph, enum dtype dtype)
+bool optimizer_refuse_zero(const struct optimizer *optimizer, struct error *err)
 {
-    int narrow = graph->keeping.narrow_gradients;
+    return fail(err, "zero: optimizer %s takes whole matrices, which shards of gradients cut: expected 0 or %d",
+                optimizer_rule_names[optimizer->rule], optimizer_most_zero(optimizer));
+}
+
+int64_t optimizer_gradient_bytes(const struct optimizer *optimizer, int narrow, enum dtype dtype)
+{
     bool own = narrow == NARROW_ALL || (narrow == NARROW_FP16 && dtype == DTYPE_FP16);
     if (gradient_bytes[optimizer->gradients] > 0)
         return gradient_bytes[optimizer->gradients];

@@ -54,3 +54,11 @@ struct decoder decoder_of(const struct model *model)
     out.llama = out.llama && out.blocks > 0 && out.heads > 0 && out.inner > 0;
     return out;
 }
+
+int decoder_further(const struct model *model)
+{
+    int count = 0;
+    for (int i = 0; i < model->layer_count; i++) /* each is written by itself */
+        count += strcmp(model->layers[i].kind->name, "multi_token") == 0;
+    return count;
+}

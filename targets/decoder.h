@@ -16,4 +16,6 @@ struct decoder {
 };
 /* Also of models that are no decoders: then blocks is 0. */
 struct decoder decoder_of(const struct model *model);
+/* Its blocks behind the trunk, which predict further tokens. */
+int decoder_further(const struct model *model);
 #endif

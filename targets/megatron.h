@@ -27,6 +27,11 @@ struct megatron_args {
 };
 extern const struct megatron_args megatron_defaults;
 
+/* The copy of a weight that the precision-aware optimizer keeps unless it is told another. */
+static inline int megatron_kept_master(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 || dtype == DTYPE_NVFP4 ? MASTER_REMAINDER : MASTER_KEPT;
+}
 /* Whether it takes --use-precision-aware-optimizer. */
 static inline bool megatron_is_precision_aware(const struct optimizer *optimizer)
 {
@@ -73,8 +78,8 @@ struct model *megatron_model(const struct megatron_args *args, const char *name,
 struct json_field;
 /* Whether the field is the same in both fields of a layer. */
 bool megatron_same_field(const struct json_field *field, const void *a, const void *b);
-/* Blocks of a decoder behind its trunk, which predict further tokens. */
-int megatron_further(const struct model *model);
+/* Blocks of a model that the arguments describe, without those that predict further tokens. */
+int64_t megatron_blocks(const struct model *model);
 
 /* ---- patterns of layers ---- */
 enum { MEGATRON_MOST_BLOCKS = 5000 };

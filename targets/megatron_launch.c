@@ -92,9 +92,8 @@ static bool read_modules(uint64_t *out, const char *words, struct error *err)
 
 static int64_t gradient_bytes(const struct launch *launch, const struct megatron_args *args)
 {
-    if (launch->optimizer.gradients != GRADIENTS_USUAL)
-        return launch->optimizer.gradients == GRADIENTS_FP32 ? 4 : 2;
-    return launch->dtype == DTYPE_FP16 || (launch->dtype != DTYPE_FP32 && args->narrow_gradients) ? 2 : 4;
+    return optimizer_gradient_bytes(&launch->optimizer, args->narrow_gradients ? NARROW_ALL : NARROW_FP16,
+                                    launch->dtype);
 }
 
 static void set_optimizer(struct megatron_args *args, const struct launch *launch)
@@ -440,7 +439,7 @@ static bool read_optimizer(struct launch_read *out, struct arena *arena, const s
 {
     struct launch *l = &out->launch;
     struct optimizer *o = &l->optimizer;
-    bool halves = l->dtype == DTYPE_BF16 || l->dtype == DTYPE_NVFP4, adds_narrow = a->narrow_gradients;
+    bool adds_narrow = a->narrow_gradients;
     bool muon = strcmp(a->optimizer, "muon") == 0, sgd = strcmp(a->optimizer, "sgd") == 0;
     if (strcmp(a->optimizer, "adam") != 0 && !sgd && !muon)
         return fail(err, "%s: --optimizer: expected adam, sgd or muon, found \"%.64s\"", name, a->optimizer);
@@ -457,15 +456,13 @@ static bool read_optimizer(struct launch_read *out, struct arena *arena, const s
         if (second != o->moments)
             return fail(err, "%s: --exp-avg-dtype %s and --exp-avg-sq-dtype %s: moments are planned in one precision",
                         name, a->first_moment, a->second_moment);
-        o->master = strcmp(a->main_weights, "fp16") == 0 ? MASTER_FP16 : halves ? MASTER_REMAINDER : MASTER_KEPT;
+        o->master = strcmp(a->main_weights, "fp16") == 0 ? MASTER_FP16 : megatron_kept_master(l->dtype);
         adds_narrow = adds_narrow || strcmp(a->main_gradients, "bf16") == 0;
     }
-    if (l->dtype == DTYPE_FP16)
-        o->gradients = a->wide_gradients || (narrow && !adds_narrow) ? GRADIENTS_FP32 : GRADIENTS_USUAL;
-    else if (l->dtype != DTYPE_FP32)
-        o->gradients = a->wide_gradients || (narrow && !adds_narrow) ? GRADIENTS_FP32
-                       : adds_narrow && !narrow                      ? GRADIENTS_BF16
-                                                                     : GRADIENTS_USUAL;
+    if (l->dtype != DTYPE_FP32)
+        o->gradients = a->wide_gradients || (narrow && !adds_narrow)      ? GRADIENTS_FP32
+                       : adds_narrow && !narrow && l->dtype != DTYPE_FP16 ? GRADIENTS_BF16
+                                                                          : GRADIENTS_USUAL;
     return true;
 }
 

@@ -125,14 +125,6 @@ static bool find_parts(struct parts *p, const struct model *model, struct text *
     return at == end || wanted_here(model_unfolded_layer(model, at), "head", why);
 }
 
-int megatron_further(const struct model *model)
-{
-    int count = 0;
-    for (int i = 0; i < model->layer_count; i++) /* each is written by itself */
-        count += is_kind(&model->layers[i], "multi_token");
-    return count;
-}
-
 static void set_activation(struct megatron_args *args, int activation)
 {
     args->swiglu = activation == ACTIVATION_SWIGLU;

@@ -1,4 +1,5 @@
 /* Which launches Megatron-Core can be told. */
+#include "targets/decoder.h"
 #include "models/kinds/layers.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
@@ -33,9 +34,15 @@ static int64_t heads_of(const struct launch_context *context)
     return attention ? attention->heads : 0;
 }
 
+int64_t megatron_blocks(const struct model *model)
+{
+    enum { OTHERS = 3, OF_BLOCK = 2, OF_FURTHER = 4 }; /* embedding, head, loss; what joins, two of a block, its loss */
+    return (model_unfolded_count(model) - OTHERS - OF_FURTHER * decoder_further(model)) / OF_BLOCK;
+}
+
 static int64_t blocks_of(const struct launch_context *context)
 {
-    return context->model ? (model_unfolded_count(context->model) - 3 - 4 * megatron_further(context->model)) / 2 : 0;
+    return context->model ? megatron_blocks(context->model) : 0;
 }
 
 static bool interleaves(const struct launch *l)
@@ -158,7 +165,7 @@ static bool further_rule(const struct launch *l, const struct launch_context *c)
 {
     int64_t pieces = l->pipeline * l->chunks;
     bool last = true; /* no block of the trunk behind them */
-    if (c->model && l->further != megatron_further(c->model))
+    if (c->model && l->further != decoder_further(c->model))
         return false;
     for (int i = l->further_piece + 1; l->piece_blocks && i < l->piece_count; i++)
         last = last && l->piece_blocks[i] == 0;
@@ -233,11 +240,10 @@ static bool optimizer_rule(const struct launch *l, const struct launch_context *
 {
     (void)c;
     const struct optimizer *o = &l->optimizer;
-    bool halves = l->dtype == DTYPE_BF16 || l->dtype == DTYPE_NVFP4;
     if (megatron_is_precision_aware(o))
         return o->rule == OPTIMIZER_ADAMW && o->moments != MOMENTS_EIGHT && o->gradients != GRADIENTS_FP16 &&
                l->offload == OFFLOAD_NONE && l->dtype != DTYPE_FP32 &&
-               (o->master == MASTER_FP16 || o->master == (halves ? MASTER_REMAINDER : MASTER_KEPT));
+               (o->master == MASTER_FP16 || o->master == megatron_kept_master(l->dtype));
     return o->gradients != GRADIENTS_FP16;
 }
 
@@ -337,13 +343,6 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       modules_rule, NULL }, \
     { "offload", "nothing is kept in host memory but the optimizer's state, with ZeRO 1", ARGUMENTS, offload_rule, \
       NULL }, \
-    { "optimizer", \
-      "the optimizer is AdamW, SGD or Muon; with moments in bf16 or fp8, master_weights is remainder (fp32 under fp8) or fp16, " \
-      "and nothing is offloaded", \
-      "megatron/core/optimizer/optimizer_config.py, use_precision_aware_optimizer, store_param_remainders", \
-      optimizer_rule, launch_optimizer_detail }, \
-    { "optimizer-zero", "narrow moments go with the distributed optimizer, SGD and Muon without it", \
-      "megatron/core/optimizer/distrib_optimizer.py", optimizer_zero_rule, launch_optimizer_detail }, \
     { "loss-in-one", "head and loss run in one chunk", "megatron/core/models/gpt/gpt_model.py", loss_rule, NULL }, \
     { "dtype", "the dtype is not fp64", ARGUMENTS, dtype_rule, NULL }, \
     { "bucket", "buckets hold whole gradients, at most 1 TiB, which is one bucket of all", \
@@ -352,12 +351,21 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       model_rule, model_detail },
 /* clang-format on */
 
-const struct target_rule megatron_rules[] = { RULES{ 0 } };
+const struct target_rule megatron_rules[] = {
+    RULES{ "optimizer",
+           "the optimizer is AdamW, SGD or Muon; with moments in bf16 or fp8, master_weights is remainder (fp32 under "
+           "fp8) or fp16, "
+           "and nothing is offloaded",
+           "megatron/core/optimizer/optimizer_config.py, use_precision_aware_optimizer, store_param_remainders",
+           optimizer_rule, launch_optimizer_detail },
+    { "optimizer-zero", "narrow moments go with the distributed optimizer, SGD and Muon without it",
+      "megatron/core/optimizer/distrib_optimizer.py", optimizer_zero_rule, launch_optimizer_detail },
+    { 0 }
+};
 const struct target_rule megatron_bridge_rules[] = {
     RULES{ "learned-positions", "learned positions are as many as the sequence has tokens",
            "Megatron-Bridge, models/gpt_provider.py, provide", bridge_positions_rule, NULL },
-    { "bridge-optimizer",
-      "the optimizer is AdamW, with moments and copies of weights in 32 bit, and gradients in 16 or 32",
+    { "optimizer", "the optimizer is AdamW, with moments and copies of weights in 32 bit, and gradients in 16 or 32",
       "Megatron-Bridge, recipes/utils/optimizer_utils.py", bridge_optimizer_rule, launch_optimizer_detail },
     { 0 }
 };
@@ -461,5 +469,6 @@ void megatron_allow(struct space *space, const struct graph *graph)
         ONLY_VALUES(&space->offload, OFFLOAD_NONE, OFFLOAD_OPTIMIZER);
     allow_modules(space, graph);
     if (default_bucket) /* of 40 million gradients (distributed_data_parallel.py) */
-        space_set_bucket_bytes(space, 40000000 * optimizer_gradient_bytes(&space->optimizer, graph, space->dtype));
+        space_set_bucket_bytes(space, 40000000 * optimizer_gradient_bytes(
+                                                     &space->optimizer, graph->keeping.narrow_gradients, space->dtype));
 }

@@ -212,10 +212,7 @@ bool trainer_no_experts(const struct launch *launch, const struct launch_context
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context)
 {
     (void)launch;
-    for (int i = 0; context->model && i < context->model->layer_count; i++)
-        if (strcmp(context->model->layers[i].kind->name, "multi_token") == 0)
-            return false;
-    return true;
+    return !context->model || decoder_further(context->model) == 0;
 }
 
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context)

@@ -4,6 +4,7 @@
 #include "models/layer_kind.h"
 #include "models/operators.h"
 #include "planner/program/schedule.h"
+#include "targets/decoder.h"
 #include "targets/megatron.h"
 #include "targets/target.h"
 #include "tests/model_files.h"
@@ -39,13 +40,6 @@ static inline struct model *model_of_name(const char *name)
     return strcmp(name, "further") == 0 ? model_of_text(further_model) : model_of_zoo(name);
 }
 
-/* Beside embedding, head and loss; what predicts a further token is four layers: what joins, two of a block, its loss.
- */
-static inline int64_t blocks_of(const struct model *model)
-{
-    return (model_unfolded_count(model) - 3 - 4 * megatron_further(model)) / 2;
-}
-
 static inline struct launch random_launch(uint64_t *state, struct arena *arena, const struct model *model)
 {
     static const char *const modules[] = { "none",   "core",       "norm", "gate+up+act", "norm+gate+up+act",
@@ -53,7 +47,7 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
     static const int contexts[] = { DIM_cp_ring, DIM_cp_gather, DIM_cp_ulysses };
     static const enum dtype dtypes[] = { DTYPE_BF16, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8, DTYPE_NVFP4 };
     struct launch l = launch_plain;
-    int64_t blocks = blocks_of(model);
+    int64_t blocks = megatron_blocks(model);
     l.tensor = INT64_C(1) << draw(state, 4);
     l.sequence_parallel = l.tensor > 1 && draw(state, 3) > 0;
     l.context = INT64_C(1) << draw(state, 2);
@@ -92,7 +86,7 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
     int *each = arena_alloc(arena, (size_t)pieces, sizeof *each);
     for (int64_t b = 0; b < blocks; b++)
         each[draw(state, 2) ? b % pieces : (int64_t)draw(state, (uint64_t)pieces)]++;
-    l.further = megatron_further(model);
+    l.further = decoder_further(model);
     l.further_piece = l.further > 0 ? pieces - 1 : 0;
     l.piece_count = l.pipeline > 1 ? pieces : 0;
     l.piece_blocks = l.pipeline > 1 ? each : NULL;

@@ -254,8 +254,8 @@ START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
     ck_assert_int_eq(2 * gradient_bytes(&all), gradient_bytes(&plain));
     ck_assert_int_eq(gradient_bytes(&some), gradient_bytes(&plain));
     const struct optimizer usual = { 0 };
-    ck_assert_int_eq(optimizer_gradient_bytes(&usual, some.graph, DTYPE_FP16), 2);
-    ck_assert_int_eq(optimizer_gradient_bytes(&usual, all.graph, DTYPE_FP32), 4);
+    ck_assert_int_eq(optimizer_gradient_bytes(&usual, some.graph->keeping.narrow_gradients, DTYPE_FP16), 2);
+    ck_assert_int_eq(optimizer_gradient_bytes(&usual, all.graph->keeping.narrow_gradients, DTYPE_FP32), 4);
     ck_assert_int_lt(plain.program->stages[0].scratch_bytes, 4 * logits);
     ck_assert_int_eq(all.program->stages[0].scratch_bytes, 4 * logits);
     ck_assert_int_eq(some.program->stages[0].scratch_bytes, 2 * 4 * logits);

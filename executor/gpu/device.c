@@ -23,7 +23,8 @@ bool gpu_device_check(const struct program *program, struct error *err)
     if (schedules[program->plan->schedule]->asynchronous)
         return fail_kind(err, ERROR_INPUT, "schedule %s: GPUs keep no stale weights yet: use --backend cpu",
                          schedules[program->plan->schedule]->name);
-    if (optimizer_gradient_bytes(&program->plan->optimizer, program->graph, dtype) < gradient_bytes_per_element(dtype))
+    if (optimizer_gradient_bytes(&program->plan->optimizer, program->graph->keeping.narrow_gradients, dtype) <
+        gradient_bytes_per_element(dtype))
         return fail_kind(err, ERROR_INPUT,
                          "GPUs add up gradients in fp32, and the plan or its framework does in 16 bit: "
                          "plan with --framework cleave, without --gradient-dtype");

@@ -41,8 +41,9 @@ static int64_t operand_bytes(const struct graph *graph, const struct plan *plan,
             const struct value *made = &graph->values[segment->out[0].id];
             elements = min_i64(elements, touched(segment, &segment->out[0], made->dim_count, made->size, extents));
         }
-        each = role == ROLE_WEIGHT ? weight_bytes_per_element(plan->dtype)
-                                   : optimizer_gradient_bytes(&plan->optimizer, graph, plan->dtype);
+        each = role == ROLE_WEIGHT
+                   ? weight_bytes_per_element(plan->dtype)
+                   : optimizer_gradient_bytes(&plan->optimizer, graph->keeping.narrow_gradients, plan->dtype);
     } else {
         const struct operand *operand = out ? &segment->out[index] : &segment->in[index];
         const struct value *value = &graph->values[operand->id];
@@ -188,7 +189,7 @@ static int64_t adamw_elements(const struct program *program, int64_t bytes, int6
 {
     const struct optimizer usual = { 0 };
     enum dtype dtype = program->plan->dtype;
-    int64_t each = optimizer_gradient_bytes(&usual, program->graph, dtype) +
+    int64_t each = optimizer_gradient_bytes(&usual, program->graph->keeping.narrow_gradients, dtype) +
                    2 * (weight_bytes_per_element(dtype) + optimizer_bytes_per_element(&usual, dtype, NULL));
     return optimizer_is_usual(&program->plan->optimizer) ? elements : bytes / each;
 }
@@ -473,7 +474,7 @@ static int64_t experts_of_rank(const struct program *program, int stage, const s
         return 0;
     for (int atom = 0; atom < MAX_ATOMS; atom++)
         sharing |=
-            dimensions[program->plan->layers[segment->layer].dim[atom]]->prefer[0].tag == TAG_EXPERT ? 1u << atom : 0;
+            dimension_prefers(dimensions[program->plan->layers[segment->layer].dim[atom]], TAG_EXPERT) ? 1u << atom : 0;
     return ceil_div(segment->arguments.experts, geometry_group_size(program->plan, stage, sharing));
 }
 

@@ -102,6 +102,8 @@ bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct c
 /* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
  * Replicas and copies of the model each see a share of them. */
 int estimate_settled_micro_batches(const struct plan *plan);
+/* Twice as many whole groups of them, and what is left over once. */
+int estimate_twice_settled(const struct plan *plan);
 /* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);
 /* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */

@@ -83,6 +83,12 @@ int estimate_settled_micro_batches(const struct plan *plan)
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
 }
 
+int estimate_twice_settled(const struct plan *plan)
+{
+    int settled = estimate_settled_micro_batches(plan);
+    return 2 * settled - settled % estimate_micro_batch_unit(plan);
+}
+
 /* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
  */
 static void lengthen(struct prediction *p, int64_t more)

@@ -14,7 +14,7 @@ static void choose_degrees(struct choice *c, const struct plan *plan, const stru
             const struct dimension *dimension = dimensions[plan->layers[l].dim[a]];
             int *degree = dimension->splits_batch ? &data : dimension->lane == LANE_CP ? &context : &tensor;
             *degree *= plan->layers[l].dim[a] == DIM_none ? 1 : stage->atom[a];
-            expert *= dimension->prefer[0].tag == TAG_EXPERT ? stage->atom[a] : 1;
+            expert *= dimension_prefers(dimension, TAG_EXPERT) ? stage->atom[a] : 1;
             c->sequence_parallel |=
                 dimension->lane == LANE_TP && dimension_prefers(dimension, TAG_SEQUENCE) && stage->atom[a] > 1;
         }

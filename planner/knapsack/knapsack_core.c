@@ -36,9 +36,9 @@ struct core {
     int *option_order;           /* (options) within each group */
     int64_t *hardness;           /* (groups) least reduced cost beside the base */
     const int *lo, *hi;
-    int *spare;                          /* (groups) items that lo leaves */
-    struct label *labels, *next;         /* `capacity` each */
-    struct keyed *sorted, *spare_sorted; /* `capacity` each */
+    int *spare;                  /* (groups) items that lo leaves */
+    struct label *labels, *next; /* `capacity` each */
+    struct keyed *sorted;        /* (2 * capacity) the second half is spare */
     struct trace *traces;
     int label_count, next_count, capacity, trace_count, trace_capacity, beam;
     bool truncated, out_of_memory, too_many;
@@ -214,16 +214,14 @@ static bool room_for_labels(struct core *c)
 {
     if (c->next_count < c->capacity)
         return true;
-    int one = c->capacity, two = one, three = one, four = one;
+    int one = c->capacity, two = one, three = one;
     void *labels = grown(c->labels, &one, sizeof *c->labels);
     c->labels = labels ? labels : c->labels;
     void *next = grown(c->next, &two, sizeof *c->next);
     c->next = next ? next : c->next;
-    void *sorted = grown(c->sorted, &three, sizeof *c->sorted);
+    void *sorted = grown(c->sorted, &three, 2 * sizeof *c->sorted);
     c->sorted = sorted ? sorted : c->sorted;
-    void *spare = grown(c->spare_sorted, &four, sizeof *c->spare_sorted);
-    c->spare_sorted = spare ? spare : c->spare_sorted;
-    c->out_of_memory = !labels || !next || !sorted || !spare;
+    c->out_of_memory = !labels || !next || !sorted;
     if (!c->out_of_memory)
         c->capacity = one;
     return !c->out_of_memory;
@@ -306,7 +304,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->next[i].cost;
         c->sorted[i].index = i;
     }
-    sort_keyed(c->sorted, c->spare_sorted, c->next_count);
+    sort_keyed(c->sorted, c->sorted + c->capacity, c->next_count);
     c->label_count = 0;
     struct label least = { .used = INT32_MAX };
     for (int r = 0; r < KNAPSACK_ROWS; r++)
@@ -326,7 +324,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->labels[i].reduced[0];
         c->sorted[i].index = i;
     }
-    sort_keyed(c->sorted, c->spare_sorted, c->label_count);
+    sort_keyed(c->sorted, c->sorted + c->capacity, c->label_count);
     for (int i = 0; i < c->beam; i++)
         c->next[i] = c->labels[c->sorted[i].index];
     struct label *swap = c->labels;
@@ -413,11 +411,9 @@ static bool core_start(struct core *c, struct knapsack_solver *s, const int *lo,
     c->base = malloc((3 * groups + options + 1) * sizeof *c->base);
     c->labels = malloc((size_t)c->capacity * sizeof *c->labels);
     c->next = malloc((size_t)c->capacity * sizeof *c->next);
-    c->sorted = malloc((size_t)c->capacity * sizeof *c->sorted);
-    c->spare_sorted = malloc((size_t)c->capacity * sizeof *c->spare_sorted);
+    c->sorted = malloc(2 * (size_t)c->capacity * sizeof *c->sorted);
     c->traces = malloc((size_t)c->trace_capacity * sizeof *c->traces);
-    if (!c->reduced || !c->hardness || !c->base || !c->labels || !c->next || !c->sorted || !c->spare_sorted ||
-        !c->traces)
+    if (!c->reduced || !c->hardness || !c->base || !c->labels || !c->next || !c->sorted || !c->traces)
         return false;
     c->group_order = c->base + groups;
     c->spare = c->group_order + groups;
@@ -450,7 +446,6 @@ bool knapsack_core(struct knapsack_solver *s, const int *lo, const int *hi, cons
     free(c.labels);
     free(c.next);
     free(c.sorted);
-    free(c.spare_sorted);
     free(c.traces);
     s->out_of_memory = s->out_of_memory || !good;
     return good;

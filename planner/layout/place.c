@@ -5,8 +5,9 @@
 
 enum {
     GOOD_ENOUGH = 200,      /* the search ends at 1/200 above the bound */
-    NEAR = 50,              /* at 1/50 where that is enough for whoever asks */
-    FAIR = 50,              /* above 1/50, a step too long for orders gives what comes again the bytes that it had */
+    FAIR = 50,              /* 1/50 above: a step too long for orders gives what comes again the bytes that it had; and
+                             * offsets that are enough for whoever asks end the search (1/20 would save 0.03 s of `plan`
+                             * llama-3-70b and tell 74.7 instead of 73.6 GiB of its second stage, which has 73.3) */
     WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
     REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
     DENSE = 300,            /* above 1/300 of all pairs of items living together an item is taken to look at a fourth of
@@ -145,7 +146,7 @@ int64_t place_good_bytes(int64_t live_bytes)
 static int64_t search_orders(struct place_work *w, int64_t bound, const struct place_effort *effort)
 {
     int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX;
-    int64_t good = max_i64(place_good_bytes(bound), min_i64(bound + bound / NEAR, effort->enough));
+    int64_t good = max_i64(place_good_bytes(bound), min_i64(bound + bound / FAIR, effort->enough));
     int64_t square = (int64_t)w->count * w->count;
     bool dense = w->any_again || pairs * SCANNED > square;
     looks = w->any_again || pairs * DENSE > square ? square / 4 : pairs;

@@ -146,7 +146,7 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
         return weight_bytes_per_element(dtype);
     case BUFFER_WEIGHT_GRADIENT:
     case BUFFER_GRADIENT:
-        return optimizer_gradient_bytes(&l->plan->optimizer, l->graph, dtype);
+        return optimizer_gradient_bytes(&l->plan->optimizer, l->graph->keeping.narrow_gradients, dtype);
     case BUFFER_STATE:
     case BUFFER_STATE_USE:
         return optimizer_bytes_per_element(&l->plan->optimizer, dtype, &l->graph->weights[buffer->id]);

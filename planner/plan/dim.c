@@ -52,7 +52,7 @@ bool dimension_is_tensor(const struct dimension *dimension)
 
 bool dimension_is_over_experts(const struct dimension *dimension)
 {
-    return dimension->prefer[0].tag == TAG_EXPERT && !dimension->splits_batch;
+    return dimension_prefers(dimension, TAG_EXPERT) && !dimension->splits_batch;
 }
 
 int dimension_over_experts(int dimension)

@@ -384,10 +384,7 @@ static bool check_optimizer(const char **key, const struct plan *plan, struct er
     *key = "optimizer";
     for (int l = 0; l < plan->layer_count; l++)
         if (plan->layers[l].zero > most)
-            return fail(err,
-                        "plan: optimizer %s takes whole matrices, which shards of gradients cut: expected ZeRO 0 or %d "
-                        "in layer %d, found %d",
-                        optimizer_rule_names[plan->optimizer.rule], most, l, plan->layers[l].zero);
+            return optimizer_refuse_zero(&plan->optimizer, err) || error_within(err, "plan: layer %d", l);
     return true;
 }
 

@@ -42,6 +42,7 @@ struct search_calls {
     void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
     int threads; /* of parallel_for; below 2: one */
 };
+/* A plan that another search found: how long it is by the walk and simulated, and what judging it took. */
 struct search_peer {
     struct config config;
     int64_t ranked_ns, simulated_ns, effort;

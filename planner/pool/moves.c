@@ -130,7 +130,7 @@ const struct move_kind moves_by_steps = { count_steps, make_step, true };
 /* A better place for a cut may lie behind worse ones. */
 static int count_jumps(const struct run *run, const struct candidate *c)
 {
-    return run_is_small(run) && !run->bench.chain.cut && run_has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
+    return run_is_small(run) && run_has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
 }
 
 static bool make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)

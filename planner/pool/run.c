@@ -89,6 +89,8 @@ bool run_has_other_cuts(const struct run *run)
 {
     const struct graph *graph = run->bench.graph;
     int64_t usual = 0, count = 0;
+    if (run->bench.chain.cut)
+        return false;
     if (run->bench.chain.branches)
         return true;
     for (int l = 0; l < graph->layer_count; l++) {

@@ -86,12 +86,17 @@ int schedule_least_group(int stages, int micro_batches)
     return group <= micro_batches ? group : 0;
 }
 
+int schedule_place_group(const struct schedule_place *place)
+{
+    return place->group > 0 ? place->group : (int)max_i64(1, schedule_least_group(place->stages, place->micro_count));
+}
+
 int schedule_group(const struct plan *plan)
 {
     if (!schedules[plan->schedule]->grouped)
         return 1;
-    return plan->chunk_group > 0 ? plan->chunk_group
-                                 : (int)max_i64(1, schedule_least_group(plan->stage_count, plan->micro_batch_count));
+    return schedule_place_group(&(struct schedule_place){
+        .stages = plan->stage_count, .group = plan->chunk_group, .micro_count = plan->micro_batch_count });
 }
 
 int schedule_least_chunks(const struct schedule *schedule)

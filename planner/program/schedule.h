@@ -77,6 +77,8 @@ int schedule_least_chunks(const struct schedule *schedule);
 bool schedule_group_legal(int stages, int micro_batches, int group);
 /* The least of them: the stages, where they divide. 0: there are fewer micro-batches than stages. */
 int schedule_least_group(int stages, int micro_batches);
+/* The one that is said, else the least. */
+int schedule_place_group(const struct schedule_place *place);
 /* The plan's; 1 where the schedule has none. */
 int schedule_group(const struct plan *plan);
 /* legal() of schedules whose two chunks are copies. */

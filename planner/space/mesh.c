@@ -66,7 +66,7 @@ int mesh_expert(const struct mesh *mesh)
 {
     int ranks = 1;
     for (int i = 0; i < mesh->atom_count; i++)
-        ranks *= dimensions[mesh->dim[i]]->prefer[0].tag == TAG_EXPERT ? mesh->size[i] : 1;
+        ranks *= dimension_prefers(dimensions[mesh->dim[i]], TAG_EXPERT) ? mesh->size[i] : 1;
     return ranks;
 }
 

@@ -82,8 +82,7 @@ static bool zero_is_left(const struct allowed *zero, const struct optimizer *opt
     for (int64_t stage = 0; stage <= most; stage++)
         if (allowed_has(zero, stage))
             return true;
-    return fail(err, "zero: optimizer %s takes whole matrices, which shards of gradients cut: expected 0 or %d",
-                optimizer_rule_names[optimizer->rule], most);
+    return optimizer_refuse_zero(optimizer, err);
 }
 
 bool space_leaves_zero(const struct space *space, struct error *err)

@@ -1,11 +1,6 @@
 #include "planner/program/schedule.h"
 #include "base/num.h"
 
-static int group_of(const struct schedule_place *place)
-{
-    return place->group > 0 ? place->group : (int)max_i64(1, schedule_least_group(place->stages, place->micro_count));
-}
-
 /* The i-th forward of a stage: the first group of micro-batches through all its chunks in turn, then the next ones; the
  * last group is what is left. */
 static struct action forward_at(const struct schedule_place *place, int group, int i)
@@ -27,14 +22,14 @@ static struct action backward_at(const struct schedule_place *place, int group, 
 /* Forwards until the first backward: until the first micro-batch is through the last chunk and back. */
 static int in_flight(const struct schedule_place *place)
 {
-    int64_t warm = 2 * (int64_t)(place->stages - place->stage - 1) + (int64_t)(place->chunks - 1) * group_of(place) +
-                   1 + place->extra_in_flight;
+    int64_t warm = 2 * (int64_t)(place->stages - place->stage - 1) +
+                   (int64_t)(place->chunks - 1) * schedule_place_group(place) + 1 + place->extra_in_flight;
     return (int)min_i64(warm, (int64_t)place->micro_count * place->chunks);
 }
 
 static int order(const struct schedule_place *place, struct action *out)
 {
-    int units = place->micro_count * place->chunks, forward = 0, count = 0, group = group_of(place);
+    int units = place->micro_count * place->chunks, forward = 0, count = 0, group = schedule_place_group(place);
     if (!out)
         return 2 * units;
     for (int warm = in_flight(place); forward < warm; forward++)
