@@ -164,6 +164,10 @@ END_TEST
     "{\"model_type\":\"hf_olmo\",\"d_model\":64,\"n_layers\":2,\"n_heads\":4,\"mlp_hidden_size\":256,"                 \
     "\"max_sequence_length\":32,\"vocab_size\":256,\"embedding_size\":256," more "}"
 
+#define DINO(class)                                                                                                    \
+    "{\"model_type\":\"dinov2\",\"architectures\":[\"" class "\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_" \
+                                                             "hidden_layers\":2,\"id2label\":{\"0\":\"all\"}}"
+
 /* What a note says must be so of this file. A model of sound has 4,267,264 weights before its blocks (wav2vec 2.0's
  * convolutions: 4,200,448; to the width of the blocks: 33,856; over positions: 32,960), the table of tokens and the
  * single neuron that stand there have 262,144 x 64 and 2 x 64. */
@@ -189,6 +193,8 @@ START_TEST(notes_are_of_the_file)
           "\"text_config\":" SMALL("llama", ",\"vocab_size\":256") "}",
           "the vision tower (clip_vision_model), whose parameters are not counted", NULL },
         { SMALL("big_bird", ",\"vocab_size\":256"), "a window of as many tokens (512)", NULL },
+        { DINO("Dinov2ForImageClassification"), "reads of the patches' mean, 64 weights", NULL },
+        { DINO("Dinov2Model"), "scales of what layers give, 128 weights a block", "the patches' mean" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct text notes = { 0 };

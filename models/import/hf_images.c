@@ -35,7 +35,7 @@ static bool head_of_images(struct hf_reader *r, struct model_head *head)
     if (f->image_channels > MODEL_MAX_IMAGE_CHANNELS)
         return json_fail(hf_place_of(r, HF_FACT(image_channels)), r->err, "expected at most %d, found %lld",
                          MODEL_MAX_IMAGE_CHANNELS, (long long)f->image_channels);
-    if (f->image_size % f->patch && r->family->read)
+    if (!f->whole_patches)
         f->image_size -= f->image_size % f->patch; /* the library's own division rounds down */
     if (f->image_size < f->patch || f->image_size % f->patch)
         return json_fail(hf_place_of(r, HF_FACT(patch)), r->err, "expected a divisor of image_size (%lld), found %lld",
@@ -91,7 +91,7 @@ FAMILY(vit) = {
     .class_name = "ViTForImageClassification",
     .others = " vit_msn ",
     .names = vit_names,
-    .facts = { VIT_FACTS },
+    .facts = { VIT_FACTS, .whole_patches = true },
     .head = head_of_images,
     .add = add_vit,
 };
@@ -112,17 +112,11 @@ FAMILY(deit) = {
     .add = add_vit,
 };
 /* Assran et al. 2023: no class token. */
-static bool read_ijepa(struct hf_reader *r)
-{
-    (void)r;
-    return true;
-}
 FAMILY(ijepa) = {
     .type = "ijepa",
     .class_name = "IJepaForImageClassification",
     .names = vit_names,
     .facts = { VIT_FACTS, .no_class_token = true },
-    .read = read_ijepa,
     .head = head_of_images,
     .add = add_vit,
 };
@@ -175,7 +169,7 @@ static bool read_dino(struct hf_reader *r)
     struct hf_facts *f = &r->facts;
     const struct json *list = hf_given(r->top, "architectures");
     const char *name = "";
-    int64_t classes = 0;
+    int64_t classes;
     f->inner = f->inner_factor * f->hidden;
     if (f->gated) {
         f->inner = (2 * f->inner / 3 + 7) / 8 * 8;
@@ -185,11 +179,10 @@ static bool read_dino(struct hf_reader *r)
         return false;
     if (!read_classes(r, &classes))
         return false;
-    if (strstr(name, "ForImageClassification"))
-        f->last_inner = classes / 2;
-    hf_note(r, "left out: its scales of what layers give, %lld weights a block%s", (long long)(2 * f->hidden),
-            f->last_inner ? ", and of its classifier what reads the patches' mean" : "");
-    f->last_inner = 0;
+    hf_note(r, "left out: its scales of what layers give, %lld weights a block", (long long)(2 * f->hidden));
+    const int64_t means = strstr(name, "ForImageClassification") ? classes * f->hidden : 0;
+    if (means)
+        hf_note(r, "left out: what its classifier reads of the patches' mean, %lld weights", (long long)means);
     return true;
 }
 FAMILY(dinov2) = {
