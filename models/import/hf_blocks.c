@@ -82,6 +82,7 @@ static bool fill_attention(struct hf_reader *r, struct attention_layer *a)
     a->head_dim = f->head_dim ? f->head_dim : f->hidden / f->heads;
     a->causal = !f->encoder;
     a->qkv_bias = f->qkv_bias;
+    a->bare_keys = f->bare_keys;
     a->output_bias = f->output_bias;
     a->norm = input_norm(f);
     a->norm_epsilon = f->epsilon;

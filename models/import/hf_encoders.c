@@ -194,19 +194,12 @@ FAMILY(deberta_v2) = {
 };
 
 /* Its first version: keys without a bias. */
-static bool blocks_of_deberta(struct hf_reader *r)
-{
-    for (int64_t i = 0; i < r->facts.blocks; i++)
-        r->blocks[i].attention.bare_keys = true;
-    return true;
-}
 FAMILY(deberta) = {
     .type = "deberta",
     .class_name = "DebertaForMaskedLM",
     .names = bert_names,
-    .facts = { BERT_FACTS, .epsilon = 1e-7 },
+    .facts = { BERT_FACTS, .epsilon = 1e-7, .bare_keys = true },
     .read = read_deberta,
-    .blocks = blocks_of_deberta,
 };
 
 /* Lan et al. 2020: blocks that share their weights, tables narrower than the blocks. */

@@ -28,7 +28,7 @@ struct hf_facts {
     const char *activation;
     bool gated, encoder, post_norm, output_norms, no_input_norms, embedding_norm, no_last_norm, tied;
     bool embedding_bias, wide_positions, encoder_only, pooled, no_heads, no_required, normed_queries, qkv_bias,
-        output_bias, mlp_bias, head_bias, transform, transform_bias, sinks, output_gate, router_logits;
+        bare_keys, output_bias, mlp_bias, head_bias, transform, transform_bias, sinks, output_gate, router_logits;
     double rope_base, rope_part, score_scale, query_scalar, score_cap, logit_cap, logit_scale, embedding_scale,
         residual_scale;
     int64_t rope_dim, rope_original;

@@ -138,20 +138,13 @@ static bool read_beit(struct hf_reader *r)
             relative ? "; its tables of biases by relative position are planned as neurons" : "");
     return true;
 }
-static bool blocks_of_beit(struct hf_reader *r)
-{
-    for (int64_t i = 0; i < r->facts.blocks; i++)
-        r->blocks[i].attention.bare_keys = true;
-    return true;
-}
 FAMILY(beit) = {
     .type = "beit",
     .class_name = "BeitForImageClassification",
     .others = " data2vec-vision ",
     .names = vit_names,
-    .facts = { VIT_FACTS },
+    .facts = { VIT_FACTS, .bare_keys = true },
     .read = read_beit,
-    .blocks = blocks_of_beit,
     .head = head_of_images,
     .add = add_vit,
 };
@@ -213,9 +206,9 @@ FAMILY(dinov3) = {
     .type = "dinov3_vit",
     .class_name = "DINOv3ViTModel",
     .names = dino3_names,
-    .facts = { VIT_FACTS, .epsilon = 1e-5, .hidden = 384, .heads = 6, .inner = 1536, .no_places = true },
+    .facts = { VIT_FACTS, .epsilon = 1e-5, .hidden = 384, .heads = 6, .inner = 1536, .no_places = true,
+               .bare_keys = true },
     .read = read_dino3,
-    .blocks = blocks_of_beit,
     .head = head_of_images,
     .add = add_vit,
 };

@@ -198,6 +198,14 @@ FAMILY(mbart) = {
     .read = read_bart,
     .add = add_both,
 };
+/* The encoder is planned to read as many tokens as the decoder: it must have their positions. */
+static bool check_sources(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    return f->source_positions >= f->positions ||
+           json_fail(hf_place_of(r, HF_FACT(source_positions)), r->err, "expected at least %s (%lld), found %lld",
+                     hf_name_of(r, HF_FACT(positions)), (long long)f->positions, (long long)f->source_positions);
+}
 /* Beltagy et al. 2020 (LED): matrices of their own in the encoder for what tokens that see all others read. */
 static const struct hf_name led_names[] = { HF_NAME("is_encoder_decoder", ONLY_TRUE, hidden),
                                             HF_NAME("d_model", SIZE, hidden),
@@ -214,9 +222,8 @@ static bool read_led(struct hf_reader *r)
     struct hf_facts *f = &r->facts;
     if (!f->decoder_inner)
         f->decoder_inner = f->inner;
-    if (f->source_positions < f->positions)
-        return json_fail(hf_place_of(r, HF_FACT(source_positions)), r->err, "expected at least %s (%lld), found %lld",
-                         hf_name_of(r, HF_FACT(positions)), (long long)f->positions, (long long)f->source_positions);
+    if (!check_sources(r))
+        return false;
     f->inner += 3 * f->hidden / 2;
     hf_note(
         r,
@@ -282,29 +289,20 @@ static const struct hf_name whisper_names[] = { HF_NAME("is_encoder_decoder", ON
                                                 { 0 } };
 static bool read_whisper(struct hf_reader *r)
 {
-    const struct hf_facts *f = &r->facts;
-    if (f->source_positions < f->positions)
-        return json_fail(hf_place_of(r, HF_FACT(source_positions)), r->err, "expected at least %s (%lld), found %lld",
-                         hf_name_of(r, HF_FACT(positions)), (long long)f->positions, (long long)f->source_positions);
+    if (!check_sources(r))
+        return false;
     hf_note(r,
             "its two convolutions over time are planned as a network of as many weights, and its encoder with as many "
             "positions as its decoder");
     return read_bart(r);
-}
-static bool blocks_of_whisper(struct hf_reader *r)
-{
-    for (int64_t i = 0; i < r->facts.blocks; i++)
-        r->blocks[i].attention.bare_keys = true;
-    return true;
 }
 FAMILY(whisper) = {
     .type = "whisper",
     .class_name = "WhisperForConditionalGeneration",
     .names = whisper_names,
     .facts = { BART_FACTS, .embedding_norm = false, .place = HF_LEARNED, .positions = 448, .source_positions = 1500,
-               .mel_bins = 80 },
+               .mel_bins = 80, .bare_keys = true },
     .read = read_whisper,
-    .blocks = blocks_of_whisper,
     .add = add_both,
 };
 
