@@ -20,6 +20,11 @@ struct extras {
 
 static bool read_extras(struct hf_reader *r, struct extras *e)
 {
+    static const struct hf_limit limits[] = {
+        { "hidden_size_per_layer_input", offsetof(struct extras, width), 1 << 16 },
+        { "laurel_rank", offsetof(struct extras, rank), 1 << 16 },
+        { "altup_num_inputs", offsetof(struct extras, streams), 64 },
+    };
     const struct hf_facts *f = &r->facts;
     const int64_t heads = f->kv_heads ? f->kv_heads : f->heads;
     const bool third = strcmp(r->family->type, "gemma3n_text") == 0;
@@ -30,14 +35,9 @@ static bool read_extras(struct hf_reader *r, struct extras *e)
         !hf_get_size(r->root, "global_head_dim", third ? f->head_dim : 512, &e->wide, r->err) ||
         !hf_get_size(r->root, "num_global_key_value_heads", heads, &e->heads, r->err) ||
         !hf_get_bool(r->root, "use_double_wide_mlp", false, &e->wide_networks, r->err) ||
-        !hf_get_bool(r->root, "attention_k_eq_v", false, &e->shared_values, r->err))
+        !hf_get_bool(r->root, "attention_k_eq_v", false, &e->shared_values, r->err) ||
+        !hf_check_limits(r->root, limits, sizeof limits / sizeof *limits, e, r->err))
         return false;
-    if (e->width > 1 << 16 || e->rank > 1 << 16 || e->streams > 64)
-        return json_fail(json_at_key(r->root, e->width > 1 << 16  ? "hidden_size_per_layer_input"
-                                              : e->rank > 1 << 16 ? "laurel_rank"
-                                                                  : "altup_num_inputs"),
-                         r->err, "expected widths of a part of a block, of at most %d, and at most 64 streams",
-                         1 << 16);
     if (f->heads % e->heads || e->wide % 2)
         return json_fail(json_at_key(r->root, e->wide % 2 ? "global_head_dim" : "num_global_key_value_heads"), r->err,
                          "expected a divisor of %s (%lld) and an even width, found %lld and %lld",

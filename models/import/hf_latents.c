@@ -13,12 +13,21 @@ struct compressed {
 
 static bool read_compressed(struct hf_reader *r, struct compressed *c)
 {
+    static const struct hf_limit limits[] = {
+        { "head_dim", offsetof(struct compressed, head_dim), 1 << 16 },
+        { "o_groups", offsetof(struct compressed, groups), 1 << 12 },
+        { "o_lora_rank", offsetof(struct compressed, rank), 1 << 16 },
+        { "hc_mult", offsetof(struct compressed, streams), 64 },
+        { "index_n_heads", offsetof(struct compressed, index_heads), 1 << 12 },
+        { "index_head_dim", offsetof(struct compressed, index_width), 1 << 12 },
+    };
     return hf_get_size(r->root, "head_dim", 512, &c->head_dim, r->err) &&
            hf_get_size(r->root, "o_groups", 8, &c->groups, r->err) &&
            hf_get_size(r->root, "o_lora_rank", 1024, &c->rank, r->err) &&
            hf_get_size(r->root, "hc_mult", 4, &c->streams, r->err) &&
            hf_get_size(r->root, "index_n_heads", 64, &c->index_heads, r->err) &&
            hf_get_size(r->root, "index_head_dim", 128, &c->index_width, r->err) &&
+           hf_check_limits(r->root, limits, sizeof limits / sizeof *limits, c, r->err) &&
            hf_get_numbers(r, "compress_ratios", &c->ratios);
 }
 
@@ -60,18 +69,18 @@ static bool read_v4(struct hf_reader *r)
     if (!f->query_rank || !f->turned_dim)
         return json_fail(hf_place_of(r, f->query_rank ? HF_FACT(turned_dim) : HF_FACT(query_rank)), r->err,
                          "expected the width of the narrow vector of queries and of what turns of a head");
-    if (!read_compressed(r, &c) || !hf_get_list(r, "layer_types", f->blocks, &types))
+    const struct hf_limit limits[] = {
+        { hf_name_of(r, HF_FACT(heads)), HF_FACT(heads), 1 << 12 },
+        { hf_name_of(r, HF_FACT(hidden)), HF_FACT(hidden), 1 << 20 },
+        { hf_name_of(r, HF_FACT(query_rank)), HF_FACT(query_rank), 1 << 20 },
+    };
+    if (!hf_check_limits(r->root, limits, sizeof limits / sizeof *limits, f, r->err) || !read_compressed(r, &c) ||
+        !hf_get_list(r, "layer_types", f->blocks, &types))
         return false;
-    if (c.head_dim > 1 << 16 || c.rank > 1 << 16 || c.groups > 1 << 12 || c.streams > 64 || c.index_heads > 1 << 12 ||
-        c.index_width > 1 << 12 || c.head_dim <= f->turned_dim || f->heads > 1 << 12)
+    if (c.head_dim <= f->turned_dim)
         return json_fail(json_at_key(r->root, "head_dim"), r->err,
-                         "expected a head wider than what turns of it (%lld) and sizes that attention can have, found "
-                         "%lld",
-                         (long long)f->turned_dim, (long long)c.head_dim);
-    if (f->hidden > 1 << 20 || f->query_rank > 1 << 20)
-        return json_fail(hf_place_of(r, f->hidden > 1 << 20 ? HF_FACT(hidden) : HF_FACT(query_rank)), r->err,
-                         "expected at most %d, found %lld", 1 << 20,
-                         (long long)(f->hidden > 1 << 20 ? f->hidden : f->query_rank));
+                         "expected a head wider than what turns of it (%lld), found %lld", (long long)f->turned_dim,
+                         (long long)c.head_dim);
     const int64_t h = f->hidden, d = c.head_dim, n = f->heads, mixes = (2 + c.streams) * c.streams;
     const int64_t made = c.rank * n * d + c.groups * c.rank * h; /* of outputs */
     f->plain_dim = d - f->turned_dim;
