@@ -94,9 +94,7 @@ bool hf_adapt(struct hf_reader *r, const struct json *root)
     struct lora lora = { 0 };
     int attention = 0, mlp = 0;
     bool some = false;
-    if (json_type(root) != JSON_OBJECT)
-        return json_fail(root, r->err, "expected an object, found %s", json_type_name(json_type(root)));
-    if (!check_rest(r, root) || !hf_get_size(root, "r", 8, &lora.rank, r->err) ||
+    if (!hf_expect_object(root, r->err) || !check_rest(r, root) || !hf_get_size(root, "r", 8, &lora.rank, r->err) ||
         !hf_get_double(root, "lora_alpha", 1e6, LORA_ALPHA, &lora.alpha, r->err) ||
         !read_modules(r, root, &attention, &mlp))
         return false;

@@ -168,8 +168,7 @@ static bool read_indexer(struct hf_reader *r)
 /* DeepSeek-AI 2024: latent attention. The files of the second version without experts are the dense one. */
 static bool read_latent(struct hf_reader *r)
 {
-    const struct json *at;
-    if (!r->facts.kv_rank && !hf_require(r->root, "kv_lora_rank", &at, r->err))
+    if (!hf_require_latent(r))
         return false;
     if (r->facts.qkv_bias)
         hf_note(r, "attention_bias: latent attention has no biases here; they are left out of the count");

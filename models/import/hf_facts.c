@@ -141,6 +141,12 @@ const struct json *hf_place_of(const struct hf_reader *r, size_t offset)
     return json_at_key(r->root, hf_name_of(r, offset));
 }
 
+bool hf_require_latent(const struct hf_reader *r)
+{
+    const struct json *at;
+    return r->facts.kv_rank > 0 || hf_require(r->root, "kv_lora_rank", &at, r->err);
+}
+
 static bool read_value(struct hf_reader *r, const struct hf_name *name, const struct json *at)
 {
     char *fact = (char *)&r->facts + name->offset;

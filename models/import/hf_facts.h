@@ -153,6 +153,8 @@ const char *hf_name_of(const struct hf_reader *r, size_t offset);
 /* Where messages about the fact point. */
 const struct json *hf_place_of(const struct hf_reader *r, size_t offset);
 bool hf_is_given(const struct hf_reader *r, size_t offset);
+/* That the file says how wide latent attention's narrow vector of keys and values is. */
+bool hf_require_latent(const struct hf_reader *r);
 /* Fills in the facts from the file. */
 bool hf_read_facts(struct hf_reader *r);
 /* Rotary positions from the file's boxes of them: base, part and stretching. */

@@ -189,8 +189,8 @@ static bool read_mpt(struct hf_reader *r)
 {
     const struct json *attention = hf_given(r->root, "attn_config");
     bool alibi = true, normed = false;
-    if (attention && json_type(attention) != JSON_OBJECT)
-        return json_fail(attention, r->err, "expected an object, found %s", json_type_name(json_type(attention)));
+    if (!hf_expect_object(attention, r->err))
+        return false;
     if (attention && (!hf_get_bool(attention, "alibi", true, &alibi, r->err) ||
                       !hf_get_bool(attention, "qk_ln", false, &normed, r->err) ||
                       !hf_get_size(attention, "kv_n_heads", 0, &r->facts.kv_heads, r->err)))

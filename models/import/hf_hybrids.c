@@ -8,12 +8,9 @@
 /* ---- Bercovich et al. 2025 (Nemotron from neural architecture search): every block has a configuration of its own
  * ---- */
 
-static bool expect_object(struct hf_reader *r, const struct json *at, const char *key, const struct json **out)
+static bool require_object(struct hf_reader *r, const struct json *at, const char *key, const struct json **out)
 {
-    if (!json_require(at, key, out, r->err))
-        return false;
-    return json_type(*out) == JSON_OBJECT ||
-           json_fail(*out, r->err, "expected an object, found %s", json_type_name(json_type(*out)));
+    return json_require(at, key, out, r->err) && hf_expect_object(*out, r->err);
 }
 
 /* Whether the part is there; one that is replaced by a matrix has no kind. */
@@ -34,7 +31,7 @@ static bool block_of_search(struct hf_reader *r, const struct json *at, struct h
     bool absent, none;
     int64_t group, window;
     double ratio;
-    if (!expect_object(r, at, "attention", &attention) || !expect_object(r, at, "ffn", &network) ||
+    if (!require_object(r, at, "attention", &attention) || !require_object(r, at, "ffn", &network) ||
         !read_part(r, attention, "attention", &absent) || !read_part(r, network, "the network", &none) ||
         !hf_get_size(attention, "n_heads_in_group", 1, &group, r->err) ||
         !hf_get_size(attention, "window_length", f->positions, &window, r->err))

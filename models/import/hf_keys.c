@@ -15,6 +15,12 @@ bool hf_require(const struct json *root, const char *key, const struct json **ou
            (json_type(*out) != JSON_NULL || json_fail(*out, err, "expected a value, found null"));
 }
 
+bool hf_expect_object(const struct json *at, struct error *err)
+{
+    return !at || json_type(at) == JSON_OBJECT ||
+           json_fail(at, err, "expected an object, found %s", json_type_name(json_type(at)));
+}
+
 bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err)
 {
     const struct json *value = hf_given(root, key);

@@ -10,6 +10,8 @@ enum { HF_REQUIRED = -1 };
 const struct json *hf_given(const struct json *root, const char *key);
 /* That the key is given. */
 bool hf_require(const struct json *root, const char *key, const struct json **out, struct error *err);
+/* That what is given is an object; at NULL: nothing is. */
+bool hf_expect_object(const struct json *at, struct error *err);
 /* fallback HF_REQUIRED: the key must be there. */
 bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err);
 /* Reads the same where 0 is allowed. */

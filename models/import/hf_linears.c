@@ -107,17 +107,17 @@ static const struct hf_name kimi_names[] = {
 static bool read_kimi(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
-    const struct json *box = hf_given(r->root, "linear_attn_config"), *at;
+    const struct json *box = hf_given(r->root, "linear_attn_config");
     if (hf_given(r->root, "attn_res_block_size"))
         return json_fail(hf_given(r->root, "attn_res_block_size"), r->err,
                          "sums of the stream over blocks by attention cannot be planned: no kind of layer is that");
-    if (box && json_type(box) != JSON_OBJECT)
-        return json_fail(box, r->err, "expected an object, found %s", json_type_name(json_type(box)));
+    if (!hf_expect_object(box, r->err))
+        return false;
     if (box && (!hf_get_size(box, "head_dim", f->key_width, &f->key_width, r->err) ||
                 !hf_get_size(box, "num_heads", f->key_heads, &f->key_heads, r->err) ||
                 !hf_get_size(box, "short_conv_kernel_size", f->conv, &f->conv, r->err)))
         return false;
-    return f->kv_rank || (hf_require(r->root, "kv_lora_rank", &at, r->err) && false);
+    return hf_require_latent(r);
 }
 
 /* Whether attention is full: by words, or by the box's numbers. */
@@ -188,10 +188,7 @@ FAMILY(kimi_linear) = {
 static bool read_ling(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
-    const struct json *at;
-    if (!f->kv_rank && !hf_require(r->root, "kv_lora_rank", &at, r->err))
-        return false;
-    return hf_get_size(r->root, "short_conv_kernel_size", f->conv, &f->conv, r->err);
+    return hf_require_latent(r) && hf_get_size(r->root, "short_conv_kernel_size", f->conv, &f->conv, r->err);
 }
 static bool blocks_of_ling(struct hf_reader *r)
 {

@@ -236,8 +236,8 @@ bool hf_enter_text(struct hf_reader *r)
             const struct json *inner = hf_given(r->root, keys[i]);
             if (!inner)
                 continue;
-            if (json_type(inner) != JSON_OBJECT)
-                return json_fail(inner, r->err, "expected an object, found %s", json_type_name(json_type(inner)));
+            if (!hf_expect_object(inner, r->err))
+                return false;
             r->root = inner;
             r->nested = true;
             break;

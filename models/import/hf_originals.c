@@ -62,10 +62,16 @@ static const struct hf_name openelm_names[] = { HF_NAME("model_dim", SIZE, hidde
 static bool read_openelm(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
-    if (!f->head_dim)
-        return json_fail(r->root, r->err, "expected the key \"head_dim\", found an object without it");
+    const struct json *at;
+    if (!f->head_dim && !hf_require(r->root, "head_dim", &at, r->err))
+        return false;
     f->qk_norm = f->normed_queries ? QK_NORM_HEAD : QK_NORM_NONE;
     return true;
+}
+/* With an entry for each block. */
+static bool require_list(struct hf_reader *r, const char *key, const struct json **out)
+{
+    return hf_require(r->root, key, out, r->err) && hf_get_list(r, key, r->facts.blocks, out);
 }
 static bool blocks_of_openelm(struct hf_reader *r)
 {
@@ -73,13 +79,8 @@ static bool blocks_of_openelm(struct hf_reader *r)
     const struct json *heads, *kv_heads, *ratios;
     int64_t divisor;
     double ratio;
-    if (!hf_require(r->root, "num_query_heads", &heads, r->err) ||
-        !hf_require(r->root, "num_kv_heads", &kv_heads, r->err) ||
-        !hf_require(r->root, "ffn_multipliers", &ratios, r->err) ||
-        !hf_get_list(r, "num_query_heads", f->blocks, &heads) ||
-        !hf_get_list(r, "num_kv_heads", f->blocks, &kv_heads) ||
-        !hf_get_list(r, "ffn_multipliers", f->blocks, &ratios) ||
-        !hf_get_size(r->root, "ffn_dim_divisor", 256, &divisor, r->err))
+    if (!require_list(r, "num_query_heads", &heads) || !require_list(r, "num_kv_heads", &kv_heads) ||
+        !require_list(r, "ffn_multipliers", &ratios) || !hf_get_size(r->root, "ffn_dim_divisor", 256, &divisor, r->err))
         return false;
     for (int64_t i = 0; i < f->blocks; i++) {
         struct hf_block *b = &r->blocks[i];
@@ -118,8 +119,8 @@ static bool read_mamba(struct hf_reader *r)
     const struct json *box = hf_given(r->root, "ssm_cfg"), *attention = hf_given(r->root, "attn_layer_idx");
     const char *layer = "Mamba1";
     int64_t multiple, network;
-    if (box && json_type(box) != JSON_OBJECT)
-        return json_fail(box, r->err, "expected an object, found %s", json_type_name(json_type(box)));
+    if (!hf_expect_object(box, r->err))
+        return false;
     if (attention && json_count(attention) > 0)
         return json_fail(attention, r->err,
                          "blocks of attention between these state spaces cannot be planned: describe "
@@ -238,9 +239,7 @@ static bool read_params(struct hf_reader *r)
         !hf_get_size(r->root, "multiple_of", 256, &multiple, r->err) ||
         (mult && !json_double(mult, 1e-3, 1e3, &factor, r->err)))
         return false;
-    if (moe && json_type(moe) != JSON_OBJECT)
-        return json_fail(moe, r->err, "expected an object, found %s", json_type_name(json_type(moe)));
-    if (!check_params(r, moe))
+    if (!hf_expect_object(moe, r->err) || !check_params(r, moe))
         return false;
     if (moe && (!hf_get_size(moe, "num_experts", 8, &f->experts, r->err) ||
                 !hf_get_size(moe, "num_experts_per_tok", 2, &f->choices, r->err)))

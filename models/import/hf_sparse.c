@@ -126,11 +126,8 @@ static const struct hf_name longcat_names[] = { HF_NAME("num_layers", SIZE, bloc
 static bool read_longcat(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
-    const struct json *at;
     int64_t none;
-    if (!f->kv_rank)
-        return hf_require(r->root, "kv_lora_rank", &at, r->err) && false;
-    if (!hf_get_count(r->root, "zero_expert_num", 0, &none, r->err))
+    if (!hf_require_latent(r) || !hf_get_count(r->root, "zero_expert_num", 0, &none, r->err))
         return false;
     f->blocks *= 2;
     hf_note(r,
