@@ -57,6 +57,9 @@ START_TEST(counts_of_what_is_planned_otherwise_are_near_those_of_the_library)
         double wanted = (double)hf_near_counts[i].parameters, found = (double)graph_parameter_count(graph);
         ck_assert_msg(fabs(found / wanted - 1) < 1e-3, "%.0f parameters, expected %.0f: %s", found, wanted,
                       hf_near_counts[i].config);
+        ck_assert_msg(graph_parameter_count(graph) == hf_near_counts[i].planned,
+                      "%lld parameters, %lld were planned: %s", (long long)graph_parameter_count(graph),
+                      (long long)hf_near_counts[i].planned, hf_near_counts[i].config);
         graph_free(graph);
         model_free(model);
     }
