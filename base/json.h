@@ -89,6 +89,9 @@ struct json_field {
 enum { JSON_MAX_FIELDS = 96 };
 bool json_read_fields(const struct json *object, const struct json_field *fields, size_t count, void *out,
                       struct arena *arena, struct error *err);
+/* Fails where a number of a structure that was filled in otherwise is above its field's limit; at may be NULL. */
+bool json_check_limits(const struct json *at, const struct json_field *fields, size_t count, const void *structure,
+                       struct error *err);
 
 /* ---- writing: deterministic bytes, two-space indentation, keys in the order written; start from
  * struct json_writer w = {0} ---- */

@@ -132,10 +132,15 @@ static bool read_string(const struct json *value, const char **out, struct arena
     return true;
 }
 
+static double most_of(const struct json_field *field)
+{
+    return field->max < field->min || (field->min == 0 && field->max == 0) ? INFINITY : field->max;
+}
+
 static bool read_value(const struct json *value, const struct json_field *field, union field_value *out,
                        struct arena *arena, struct error *err)
 {
-    double max = field->max < field->min || (field->min == 0 && field->max == 0) ? INFINITY : field->max;
+    const double max = most_of(field);
     switch (field->type) {
     case FIELD_INT:
         return json_int(value, int_limit(ceil(field->min)), int_limit(floor(max)), &out->integer, err);
@@ -204,6 +209,26 @@ bool json_read_fields(const struct json *object, const struct json_field *fields
     for (size_t i = 0; i < count; i++)
         if (members[i])
             store_value(&fields[i], &values[i], out);
+    return true;
+}
+
+bool json_check_limits(const struct json *at, const struct json_field *fields, size_t count, const void *structure,
+                       struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const void *place = (const char *)structure + fields[i].offset;
+        int64_t integer = 0;
+        double number = 0;
+        if (fields[i].type == FIELD_INT)
+            memcpy(&integer, place, sizeof integer);
+        else if (fields[i].type == FIELD_DOUBLE)
+            memcpy(&number, place, sizeof number);
+        if (integer > int_limit(floor(most_of(&fields[i]))))
+            return json_fail(at, err, "%s: expected at most %lld, found %lld", fields[i].key,
+                             (long long)most_of(&fields[i]), (long long)integer);
+        if (number > most_of(&fields[i]))
+            return json_fail(at, err, "%s: expected at most %g, found %g", fields[i].key, most_of(&fields[i]), number);
+    }
     return true;
 }
 

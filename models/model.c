@@ -137,6 +137,8 @@ bool model_add_reader(struct model *model, const struct layer_kind *kind, const 
         return fail_memory(err);
     if (kind->resolve)
         kind->resolve(model, own);
+    if (!json_check_limits(at, kind->fields, kind->field_count, own, err))
+        return false;
     if (kind->check && !kind->check(model, own, at, err))
         return false;
     struct layer layer = { .name = own->name, .kind = kind, .fields = own };
