@@ -4,8 +4,9 @@
 usage: check_docs.py CLEAVE SOURCE_ROOT COMBINATION_TABLE
 
 Fails when docs/formats.md or docs/combinations.md is not what the programs print, when README.md, CONTRIBUTING.md or docs/*.md name a file in backticks or
-link to one that does not exist, when they show a verb or an option of a verb that the program does not know, or when prose is wider than
-docs/style.md says.
+link to one that does not exist, when they show a verb or an option of a verb that the program does not know, when prose is wider than
+docs/style.md says, when README is longer than two screens or a page that is to be read in ten minutes than that, and when docs/README.md
+leaves a page out.
 """
 import difflib
 import glob
@@ -16,6 +17,9 @@ import sys
 
 GENERATED = ("formats.md", "combinations.md")
 WIDEST = 140
+TWO_SCREENS = 100  # lines
+TEN_MINUTES = 2500  # words
+READ_THROUGH = ("planning.md", "cost-model.md", "execution.md", "gpu.md", "choices.md", "running.md", "frameworks.md", "tutorial.md")
 EXTENSIONS = "c|h|py|def|md|json|txt|build|csv|sh|html"
 # Words in backticks that look like files of the tree but are what a command of the same document writes.
 WRITTEN = re.compile(r"^(out/|build[\w-]*/|plan\.json$|profile\.json$|cluster\.json$|model\.json$|config\.json$|report\.(html|md)$|"
@@ -79,6 +83,19 @@ def check_width(path, text, errors):
             errors.append(f"{path.name}:{number}: expected at most {WIDEST} characters, found {len(line)}")
 
 
+def check_lengths(root, documents, errors):
+    lines = len((root / "README.md").read_text(encoding="utf-8").splitlines())
+    if lines > TWO_SCREENS:
+        errors.append(f"README.md: {lines} lines, expected at most {TWO_SCREENS}: what whoever sees it first need not know goes to docs/")
+    for name in READ_THROUGH:
+        words = len((root / "docs" / name).read_text(encoding="utf-8").split())
+        if words > TEN_MINUTES:
+            errors.append(f"docs/{name}: {words} words, expected at most {TEN_MINUTES}: facts go to the code that has them, anecdotes to measured.md")
+    index = (root / "docs/README.md").read_text(encoding="utf-8")
+    errors += [f"docs/README.md: leaves out {path.name}" for path in documents
+               if path.parent.name == "docs" and path.name != "README.md" and f"({path.name})" not in index]
+
+
 def check_generated(root, name, command, typed, errors):
     wanted, path = run(*command), root / "docs" / name
     found = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -102,6 +119,7 @@ def main():
         if path.name not in GENERATED:
             check_width(path, text, errors)
         check_verbs(path, text, help_of, errors)
+    check_lengths(root, documents, errors)
     check_generated(root, "formats.md", [cleave, "schema", "--markdown"], "build/cli/cleave schema --markdown", errors)
     check_generated(root, "combinations.md", [sys.argv[3]], "build/tests/combination_table", errors)
     for error in errors:

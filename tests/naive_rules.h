@@ -1,5 +1,5 @@
 /* What naive_space.h lists: its structures, and which degrees a model can be shared out in, by the words of
- * docs/planning.md alone. */
+ * docs/choices.md alone. */
 #ifndef CLEAVE_TESTS_NAIVE_RULES_H
 #define CLEAVE_TESTS_NAIVE_RULES_H
 #include "base/num.h"

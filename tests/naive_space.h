@@ -1,4 +1,4 @@
-/* The space of docs/planning.md once more, as its table and its words say it: loops over every value of every choice,
+/* The space of docs/choices.md once more, as its table and its words say it: loops over every value of every choice,
  * and for each combination the questions that a person would ask. It shares nothing with planner/space/space*.c but
  * the structure that restricts them, and knows configurations by their names only. Good for a few devices. */
 #ifndef CLEAVE_TESTS_NAIVE_SPACE_H

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""docs/tutorial.md as whoever follows it: writes its files, types its commands, compares what they print.
+"""docs/tutorial.md and README.md as whoever follows them: writes their files, types their commands, compares what they print.
 
 usage: test_tutorial.py CLEAVE SOURCE_ROOT [--renew]
 
 A block with a file's name behind its language is that file. In blocks without a language, lines behind "$ " are commands, the others
 what they print, in order; "..." stands for any lines, or for the rest of a line. Words and small whole numbers must be the same;
-quantities (with a decimal point, or a unit) may be off by a tenth, since prices become better. Lines of blocks in sh want a cluster:
-they must stand in the README of an export. --renew puts what is printed now in place of lines that differ in numbers alone.
+quantities (with a decimal point, or a unit) may be off by a tenth, since prices become better. Lines of the tutorial's blocks in sh want a
+cluster: they must stand in the README of an export. --renew puts what is printed now in place of lines that differ in numbers alone.
 """
 import pathlib
 import re
@@ -45,7 +45,7 @@ def compare(wanted, found):
     """The first line of the document that does not hold, or None."""
     place, skipping = 0, False
     for line in wanted:
-        if line == "...":
+        if line.strip() == "...":
             skipping = True
             continue
         while skipping and place < len(found) and not alike(line, found[place]):
@@ -72,31 +72,39 @@ def renewed(tutorial, wanted, found):
     return tutorial
 
 
-def main():
-    path = ROOT / "docs/tutorial.md"
-    tutorial = text = path.read_text(encoding="utf-8")
-    failures, typed, later = [], 0, []
+def follow(page, failures):
+    """Types what the page says, in a folder of its own: how many commands, and how many lines are for a cluster."""
+    path = ROOT / page
+    renewable = text = path.read_text(encoding="utf-8")
+    typed, later = 0, []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for language, block in BLOCK.findall(text):
-            if language == "sh":
+            if language == "sh" and page != "README.md":
                 later += block.splitlines()
             elif " " in language:
                 (folder / language.split(" ")[1]).write_text(block, encoding="utf-8")
             for command, good, wanted, found in type_block(block, folder) if not language else ():
                 typed += 1
-                tutorial = renewed(tutorial, wanted, found)
+                renewable = renewed(renewable, wanted, found)
                 missing = compare(wanted, found)
                 if not good or missing is not None:
-                    failures.append(f"$ {command}\n  expected: {missing}\n  found:\n    " + "\n    ".join(found))
+                    failures.append(f"{page}: $ {command}\n  expected: {missing}\n  found:\n    " + "\n    ".join(found))
         readmes = "\n".join(readme.read_text(encoding="utf-8") for readme in folder.glob("*/README.md"))
         failures += [f"no README of an export has: {line}" for line in later if line.strip() not in readmes]
     if "--renew" in sys.argv:
-        path.write_text(tutorial, encoding="utf-8")
+        path.write_text(renewable, encoding="utf-8")
+    return typed, len(later)
+
+
+def main():
+    failures = []
+    typed, later = follow("docs/tutorial.md", failures)
+    shown, _ = follow("README.md", failures)
     for failure in failures:
         print("FAILED", failure)
-    print(f"{typed} commands, {len(later)} lines for a cluster, {len(failures)} failures")
-    sys.exit(1 if failures or typed < 10 else 0)
+    print(f"{typed} and {shown} commands, {later} lines for a cluster, {len(failures)} failures")
+    sys.exit(1 if failures or typed < 10 or shown < 3 else 0)
 
 
 main()
