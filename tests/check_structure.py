@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing, the program is
-linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing; files,
-rooms and the planner are no longer than they may be.
+linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing; a room's main
+header says what it is about; files, rooms and the planner are no longer than they may be.
 
 usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
@@ -162,6 +162,20 @@ def check_declared(root, errors):
 
 # Tags that mean more than one thing in planner/, in how many files. They may become fewer.
 TAGS = {"pending": 2, "priced": 2, "work": 2}
+
+
+def check_openings(root, errors):
+    """Each room has one main header, whose first lines say what the room answers, what it may use and how it is tested."""
+    for room in PLANNER:
+        openings = {path.name: path.read_text(encoding="utf-8").partition("*/")[0] for path in sorted((root / "planner" / room).glob("*.h"))}
+        main = {name: text for name, text in openings.items() if re.match(rf"/\* The room of (the )?\w+[:.,]", text)}
+        if len(main) != 1:
+            errors.append(f"planner/{room}: expected one header that begins with 'The room of', found {', '.join(main) or 'none'}")
+        for name, text in main.items():
+            missing = [words for words, pattern in {"what it uses": r"\b[Ii]t\s+(\*\s+)?uses\b|[Ss]hared with", "how it is tested": r"[Tt]ested\s+(\*\s+)?by"}.items()
+                       if not re.search(pattern, text)]
+            if missing:
+                errors.append(f"planner/{room}/{name}: its opening does not say {' nor '.join(missing)}")
 
 
 def check_tags(root, errors):
@@ -329,6 +343,7 @@ def main():
     check_names(root, archives, errors)
     check_declared(root, errors)
     check_tags(root, errors)
+    check_openings(root, errors)
     check_doubles(build, errors)
     check_dead(root, build, errors)
     for error in errors:

@@ -1,4 +1,12 @@
-/* THE nanoseconds. Search, simulator and the timed device all call these; each formula with its source. */
+/* The room of costs: THE nanoseconds.
+ *
+ * It answers how long one instruction takes alone on its lane and its links (cost_instr()), on which links it goes
+ * (cost_links.h), and what the host needs to issue it. Kernels are in cost_compute.c and cost_matmul.c, groups of ranks
+ * and their collectives in cost_group.c and cost_collective.c, each formula with its source. Search, simulator and the
+ * timed device all ask here, so that no formula stands twice.
+ *
+ * It uses facts/ and program/; what instructions do to each other is the simulator's.
+ * Tested by tests/test_cost.c and test_cost_links.c against closed forms and published sweeps, and test_framework.c. */
 #ifndef CLEAVE_COST_COST_H
 #define CLEAVE_COST_COST_H
 #include "planner/cost/cost_matmul.h"

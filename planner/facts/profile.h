@@ -1,4 +1,12 @@
-/* What was measured: every number with value, spread and origin. Read once, then const; lookups are binary searches. */
+/* The room of facts: what is known of the world before anything is planned.
+ *
+ * It answers what devices and links there are (cluster.h, from the catalogue in devices/ or a file), what the framework
+ * does that runs a plan (framework.h, a file of frameworks/ each), which algorithm of a GPU's library was fastest
+ * (gpu_choice.h), and here what was measured: every number with value, spread and origin. struct facts has all of it.
+ * Read once, then const; lookups are binary searches.
+ *
+ * It uses the names of dimensions of plan/, and decides nothing: cost/ makes times of it.
+ * Tested by tests/test_cluster.c, test_profile.c, test_framework.c and fuzz_cluster, fuzz_profile. */
 #ifndef CLEAVE_FACTS_PROFILE_H
 #define CLEAVE_FACTS_PROFILE_H
 #include "planner/facts/cluster.h"

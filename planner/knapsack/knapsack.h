@@ -1,5 +1,12 @@
-/* The inner problem: which strategy for how many of the identical layers of a stage. A grouped multiple-choice knapsack
- * over counts, solved exactly in integers. */
+/* The room of the knapsack: which strategy for how many of the identical layers of a stage.
+ *
+ * It answers a grouped multiple-choice knapsack over counts, exactly in integers, or with a proven bound where a limit
+ * ends it (knapsack_solve()): options that others undercut go first (knapsack.c), multipliers of a relaxation bound
+ * what is left (knapsack_relax.c), labels enumerate that (knapsack_core.c), and where these are too many, branch and
+ * bound decides (knapsack_tree.c). A small problem of its own: it knows neither layers nor devices.
+ *
+ * It uses base/ alone; cut/ asks for every stage, peers/ for Galvatron's.
+ * Tested by tests/test_solvers.c against brute force and GLPK, timed by benchmarks/solver_speed. */
 #ifndef CLEAVE_KNAPSACK_KNAPSACK_H
 #define CLEAVE_KNAPSACK_KNAPSACK_H
 #include "base/error.h"

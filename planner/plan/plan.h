@@ -1,5 +1,11 @@
-/* The decisions, and nothing else. A plan knows nothing of JSON, costs or programs. Plain data built by one function,
- * then const. */
+/* The room of plans: the decisions, and nothing else.
+ *
+ * It answers what a plan is (struct plan: stages, what each layer decides, micro-batches and their schedule), in which
+ * words its parallel dimensions are named (dim.h, a file of dims/ each), and whether a plan is legal for its model,
+ * with the first reason against it (plan_check()). Plain data built by one function, then const.
+ *
+ * It uses models/ and the names of lanes and schedules, and knows nothing of JSON, costs or programs.
+ * Tested by tests/test_plan.c and test_rules.c, and by whatever makes plans and has them checked. */
 #ifndef CLEAVE_PLAN_PLAN_H
 #define CLEAVE_PLAN_PLAN_H
 #include "base/arena.h"

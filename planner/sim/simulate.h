@@ -1,4 +1,12 @@
-/* The program on a virtual clock, by machine_step. */
+/* The room of the simulator: the program on a virtual clock, by machine_step().
+ *
+ * It answers when each instruction of each stage runs (timeline.h), with links that several transfers use divided among
+ * them (fluid.h), and whether a step repeats in its middle, so that a shorter one tells the whole (period.h). Durations
+ * come from anywhere (struct durations); durations_open() takes those of cost/.
+ *
+ * It uses cost/, program/ and of layout/ lifetimes, and knows neither plans that might be better nor how one is found.
+ * Tested by tests/test_sim.c, test_fluid.c and test_published.c (idle times of papers, to the nanosecond),
+ * test_period.c (short against whole programs), and by benchmarks that run the same program. */
 #ifndef CLEAVE_SIM_SIMULATE_H
 #define CLEAVE_SIM_SIMULATE_H
 #include "planner/cost/cost_links.h"
