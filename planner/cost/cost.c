@@ -80,13 +80,6 @@ int64_t cost_moved_bytes(const struct graph *graph, const struct plan *plan, con
     return sum;
 }
 
-/* What one call of the segment computes in. */
-static enum dtype dtype_of(const struct program *program, const struct segment *segment)
-{
-    bool product = segment->kernel == KERNEL_MATMUL && program->graph->layers[segment->layer].block >= 0;
-    return dtype_is_of_products(program->plan->dtype) && !product ? DTYPE_BF16 : program->plan->dtype;
-}
-
 static struct cost compute_cost(const struct facts *facts, const struct program *program, int stage,
                                 const struct instr *instr, unsigned types)
 {
@@ -94,11 +87,13 @@ static struct cost compute_cost(const struct facts *facts, const struct program 
     int64_t extents[MAX_AXES];
     instr_extents(program, stage, instr, extents);
     int64_t moved = cost_moved_bytes(program->graph, program->plan, instr, extents);
+    bool product = segment->kernel == KERNEL_MATMUL && program->graph->layers[segment->layer].block >= 0;
+    enum dtype own = program->plan->dtype, dtype = dtype_is_of_products(own) && !product ? DTYPE_BF16 : own;
     struct cost slowest = { 0, ORIGIN_ANALYTIC, false };
     for (int type = 0; types >> type; type++) {
         if (!(types >> type & 1))
             continue;
-        struct cost cost = cost_compute(facts, type, segment, instr->phase, dtype_of(program, segment), extents, moved);
+        struct cost cost = cost_compute(facts, type, segment, instr->phase, dtype, extents, moved);
         slowest = cost.ns >= slowest.ns ? cost : slowest;
     }
     return slowest;

@@ -318,12 +318,6 @@ static double analytic_ns(const struct cluster *cluster, enum op op, double wire
     return 0;
 }
 
-/* The name under which profiles hold it: the norm's scalar travels by an ordinary all-reduce, a receive is its send. */
-static const char *curve_op(enum op op)
-{
-    return op_info[op == OP_NORM_REDUCE ? OP_ALL_REDUCE : op == OP_RECEIVE ? OP_SEND : op].name;
-}
-
 /* A group of one type and another size at the same level, filled from the inside as this one is. */
 static struct group resized(const struct group *group, int ranks, int concurrent)
 {
@@ -344,7 +338,8 @@ static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes
 {
     const struct group_part *part = &group->part[0];
     const struct profile *profile = group->part_count == 1 ? facts_profile(facts, part->type) : NULL;
-    const char *name = curve_op(op);
+    /* the norm's scalar travels by an ordinary all-reduce, a receive is its send */
+    const char *name = op_info[op == OP_NORM_REDUCE ? OP_ALL_REDUCE : op == OP_RECEIVE ? OP_SEND : op].name;
     if (!profile)
         return false;
     const struct collective_curve *curve = profile_curve(profile, name, group->ranks, part->concurrent, group->level);

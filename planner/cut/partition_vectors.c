@@ -160,11 +160,6 @@ bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT
     return true;
 }
 
-static int64_t multiplier_of(double multiplier)
-{
-    return (int64_t)fmin(fmax(ldexp(multiplier, MULTIPLIER_BITS), 0), 0x1p60);
-}
-
 /* Multipliers grow without limit where nothing fits; all are scaled down together, so that they still say the same of
  * like stages and no price meets the limit of its sums. */
 static double ray_scale(const struct solver *s, int level, const double *multipliers)
@@ -209,7 +204,7 @@ bool vectors_add(struct solver *s, int level, const double *multipliers)
         most = fmax(most, multipliers[r]);
     scale = fmin(scale, ldexp(1, DIGITS - MULTIPLIER_BITS) / fmax(most, 1));
     for (int r = 0; r < ROW_COUNT; r++)
-        multiplier[r] = multiplier_of(multipliers[r] * scale);
+        multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r] * scale, MULTIPLIER_BITS), 0), 0x1p60);
     for (int to = 0; to < s->level_count; to++)
         if (s->levels[to].cells && (to == level || s->levels[to].vectors.count == 0) && !vectors_put(s, to, multiplier))
             return false;

@@ -9,11 +9,6 @@
 #include "planner/lower/lower.h"
 #include <stdlib.h>
 
-static bool counts_as_model_work(enum kernel kernel)
-{
-    return kernel_facts[kernel].multiplies || kernel_facts[kernel].attends || kernel_facts[kernel].scans;
-}
-
 /* Extents of the whole step, padding of the vocabulary left out: nobody asked for that work. */
 static void whole_extents(const struct graph *graph, const struct segment *segment, int64_t extents[MAX_AXES])
 {
@@ -29,8 +24,9 @@ double estimate_model_flops(const struct graph *graph)
     double flops = 0; /* a step of a thousand billion parameters has more than 2^63 */
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
+        const struct kernel_facts *does = &kernel_facts[segment->kernel];
         int64_t extents[MAX_AXES];
-        if (!counts_as_model_work(segment->kernel))
+        if (!does->multiplies && !does->attends && !does->scans)
             continue;
         whole_extents(graph, segment, extents);
         bool input_gradient = false, weight_gradient = false;

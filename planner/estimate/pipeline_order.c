@@ -316,20 +316,15 @@ static bool run_stages(struct ordering *o, struct error *err)
 
 /* ---- one order ---- */
 
-/* Micro-batches of a stage that takes turns, or of all. */
-static int share_of(const struct pipeline *p, int stage)
-{
-    return (p->micro_batches - p->plan->stages[stage].turn + p->turns[stage] - 1) / p->turns[stage];
-}
-
 static bool open_stage(struct ordering *o, int stage)
 {
     const struct schedule *schedule = schedules[o->p->plan->schedule];
     struct stage_order *s = &o->stages[stage];
     struct schedule_place place = schedule_place_of(o->p->plan, stage);
     int chunks = o->p->plan->chunk_count;
-    size_t messages = 0; /* out, and as many in */
-    place.micro_count = share_of(o->p, stage);
+    size_t messages = 0;            /* out, and as many in */
+    int turns = o->p->turns[stage]; /* replicas that share the micro-batches */
+    place.micro_count = (o->p->micro_batches - o->p->plan->stages[stage].turn + turns - 1) / turns;
     place.group = schedule_group(o->p->plan);
     int each = (chunks == 1 ? place.micro_count : o->p->micro_batches) / plan_copies(o->p->plan);
     s->action_count = schedule->order(&place, NULL);

@@ -512,12 +512,6 @@ static bool settle_whole(const struct run *run, struct search_plan *plan)
     return good && settle(run, plan->plan, plan->estimate, run->err);
 }
 
-/* Times end at MAX_TIME_NS. */
-static bool step_is_counted(const struct search_plan *plan)
-{
-    return plan->estimate->prediction.step_ns < MAX_TIME_NS;
-}
-
 bool judge_settle(struct run *run)
 {
     struct search_plan *plans = run->result->plans;
@@ -532,10 +526,14 @@ bool judge_settle(struct run *run)
             plan[-1] = own;
         }
     }
-    for (int last; (last = run->result->plan_count - 1) >= 0 && !step_is_counted(&plans[last]); run->beyond = true) {
-        plan_free(plans[last].plan);
-        estimate_free(plans[last].estimate);
+    while (run->result->plan_count > 0) { /* shortest first: those beyond where times end are the last ones */
+        struct search_plan *last = &plans[run->result->plan_count - 1];
+        if (last->estimate->prediction.step_ns < MAX_TIME_NS)
+            break;
+        plan_free(last->plan);
+        estimate_free(last->estimate);
         run->result->plan_count--;
+        run->beyond = true;
     }
     return true;
 }

@@ -265,12 +265,6 @@ static struct layer_price without_prefetch(struct layer_price p)
     return p;
 }
 
-/* Only tensor, context and expert parallelism put transfers on the compute path. */
-static bool only_computes(const struct mesh *mesh)
-{
-    return mesh_tensor(mesh) * mesh_context(mesh) * mesh_expert(mesh) == 1;
-}
-
 static enum sample_part part_of(const struct price_key *key)
 {
     if (key->bytes)
@@ -282,8 +276,10 @@ static enum sample_part part_of(const struct price_key *key)
  * no more of it than the adding to gradients. */
 static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
 {
+    /* only tensor, context and expert parallelism put transfers on the compute path */
     bool path = part_of(key) == SAMPLE_PATH;
-    *sharded = path && layer->zero > 0 && only_computes(&key->mesh);
+    bool only_computes = mesh_tensor(&key->mesh) * mesh_context(&key->mesh) * mesh_expert(&key->mesh) == 1;
+    *sharded = path && layer->zero > 0 && only_computes;
     struct price_key own = path && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
     own.accumulates = key->accumulates && !*sharded;
     return own;

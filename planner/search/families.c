@@ -120,12 +120,6 @@ static bool solve_for_families(struct run *run, struct families *f, struct job *
     return true;
 }
 
-/* A family is solved in the file's order alone where all orders take long: those are for the proof. */
-static bool has_many_orders(const struct run *run)
-{
-    return run->bench.chain.branches && !run_is_small(run);
-}
-
 /* The formula does not see which values cross a cut and which stages stand side by side. So of the configurations that
  * have the best plans in any order, those in the file's order are candidates too. */
 static bool solve_files_order(struct run *run)
@@ -211,6 +205,8 @@ static bool may_step(const struct run *run, const struct families *f, const stru
 static int step_families(const struct run *run, struct families *f)
 {
     int count = 0;
+    /* a family is solved in the file's order alone where all orders take long: those are for the proof */
+    bool files_order = run->bench.chain.branches && !run_is_small(run);
     memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
     for (int i = 0; i < f->queue.count;) {
         int family = f->of[f->queue.list[i].at.index];
@@ -226,7 +222,7 @@ static int step_families(const struct run *run, struct families *f)
                                          .bound_ns = next.at.bound_ns,
                                          .queue = &f->queue,
                                          .bound_only = look,
-                                         .files_order = !look && has_many_orders(run) };
+                                         .files_order = !look && files_order };
         f->looks_left -= look;
         f->solves_left -= !look;
         f->tries[family] += !look && !has_seen_alike(run, f, next.at.index);

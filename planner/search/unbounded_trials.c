@@ -33,11 +33,6 @@ static int64_t step_of(const struct candidate *c)
     return c->simulated_ns > 0 ? c->simulated_ns : c->ranked_ns;
 }
 
-static bool takes_others(const struct config *config)
-{
-    return unbounded_is_usual(config) || config->meshes > 0;
-}
-
 /* Stages may have the same meshes. */
 static bool same_meshes(const struct config *a, const struct config *b)
 {
@@ -50,7 +45,8 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
 {
     const struct config *config = &run->configs[c->config];
     int family = 0, alike = 0;
-    if (c->is_far || !takes_others(config) || step_of(c) >= run_with_idle_ns(config, t->below_ns))
+    bool takes_others = unbounded_is_usual(config) || config->meshes > 0;
+    if (c->is_far || !takes_others || step_of(c) >= run_with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
         if (t->leaders[i].config == c->config)
