@@ -28,8 +28,7 @@ static const struct {
     { "V100-32GB-SXM3", "v100-sxm3-32" },
     { "V100-32GB", "v100-sxm2-32" },
 };
-/* Networks whose words say another rate than the device's own: bytes per second of a node (Omni-Path: of four links).
- */
+/* Networks whose words say another rate than the device's: bytes per second of a node (Omni-Path: of four links). */
 static const struct {
     const char *words;
     double node_bytes_per_s;
@@ -52,6 +51,10 @@ static const char *const sparse_families[] = { "deepseekv4-flash", NULL };
 #define GPT_OSS "gpt-oss"
 #define QWEN3 "qwen3" /* Yang et al. 2025, Qwen3: queries and keys are normed, each head's by itself */
 enum { GPT_OSS_WINDOW = 128 };
+/* Meta 2025, Llama 4 (config.json): of 128 experts every other block has a mixture, the second of each two
+ * (interleave_moe_layer_step), of 16 each block; beside those that are chosen one that all tokens go to, as wide. */
+#define LLAMA4 "llama4"
+enum { LLAMA4_SPARSE_EXPERTS = 128 };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
 #define EXCHANGES_OVERLAP "moe a2a overlap"
 /* Frameworks by the beginning of their names, by whether their attention is fused (any, where there is no answer), and
@@ -150,13 +153,20 @@ static bool on_one_line(const char **out, struct json_writer *w, struct mapping 
 struct blocks {
     bool rotary, bias, latent, gpt_oss, qk_norm;
     int sliding_window; /* of every other block; 0: none */
+    bool alternating;   /* a mixture in the second of each two blocks */
+    int64_t routed;     /* blocks with a mixture */
     const char *norm, *activation;
 };
 
-static void put_latent_attention(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
+static void begin_layer(struct json_writer *w, const char *kind)
 {
     json_begin_object(w);
-    json_put_string(w, "kind", "latent_attention");
+    json_put_string(w, "kind", kind);
+}
+
+static void put_latent_attention(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
+{
+    begin_layer(w, "latent_attention");
     json_put_int(w, "heads", run->heads);
     json_put_int(w, "query_rank", 1536);
     json_put_int(w, "kv_rank", 512);
@@ -173,8 +183,7 @@ static void put_attention(struct json_writer *w, const struct measured_run *run,
         put_latent_attention(w, run, b);
         return;
     }
-    json_begin_object(w);
-    json_put_string(w, "kind", "attention");
+    begin_layer(w, "attention");
     json_put_int(w, "heads", run->heads);
     json_put_int(w, "kv_heads", run->kv_heads);
     json_put_string(w, "norm", b->norm);
@@ -195,8 +204,7 @@ static void put_attention(struct json_writer *w, const struct measured_run *run,
 
 static void put_dense(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
 {
-    json_begin_object(w);
-    json_put_string(w, "kind", "mlp");
+    begin_layer(w, "mlp");
     json_put_int(w, "inner", run->ffn_hidden);
     json_put_string(w, "activation", b->activation);
     json_put_string(w, "norm", b->norm);
@@ -206,8 +214,7 @@ static void put_dense(struct json_writer *w, const struct measured_run *run, con
 
 static void put_experts(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
 {
-    json_begin_object(w);
-    json_put_string(w, "kind", "moe");
+    begin_layer(w, "moe");
     json_put_int(w, "experts", run->n_experts);
     json_put_int(w, "choices", run->topk);
     json_put_int(w, "inner", run->moe_ffn);
@@ -221,25 +228,27 @@ static void put_experts(struct json_writer *w, const struct measured_run *run, c
     }
     if (run->cp > 1) /* a sequence in pieces is routed by pieces, else it would be gathered */
         json_put_int(w, "group", run->seq_len / run->cp);
-    if (run->shared_expert_ffn != BLANK)
-        json_put_int(w, "shared_inner", run->shared_expert_ffn);
+    if (run->shared_expert_ffn != BLANK || !strcmp(run->family, LLAMA4))
+        json_put_int(w, "shared_inner", run->shared_expert_ffn != BLANK ? run->shared_expert_ffn : run->moe_ffn);
     json_end_object(w);
 }
 
+typedef void put_second(struct json_writer *w, const struct measured_run *run, const struct blocks *b);
+
+/* Of two blocks that alternate, count is of both. */
 static void put_blocks(struct json_writer *w, const struct measured_run *run, const struct blocks *b, int64_t count,
-                       void (*put_second)(struct json_writer *w, const struct measured_run *run,
-                                          const struct blocks *b))
+                       put_second *put_first_second, put_second *put_other_second)
 {
-    bool pairs = b->sliding_window > 0 && count % 2 == 0;
+    bool windows = b->sliding_window > 0 && count % 2 == 0, pairs = windows || put_first_second != put_other_second;
     json_begin_object(w);
     json_put_int(w, "repeat", pairs ? count / 2 : count);
     json_write_key(w, "layers");
     json_begin_array(w);
-    put_attention(w, run, b, pairs ? b->sliding_window : 0);
-    put_second(w, run, b);
+    put_attention(w, run, b, windows ? b->sliding_window : 0);
+    put_first_second(w, run, b);
     if (pairs) {
         put_attention(w, run, b, 0);
-        put_second(w, run, b);
+        put_other_second(w, run, b);
     }
     json_end_array(w);
     json_end_object(w);
@@ -248,7 +257,6 @@ static void put_blocks(struct json_writer *w, const struct measured_run *run, co
 static void put_model(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
 {
     bool tied = run->tied == ANSWER_NONE ? !b->rotary : run->tied == ANSWER_YES;
-    int64_t routed = run->n_experts == BLANK ? 0 : run->moe_layers;
     json_begin_format(w, "cleave-model", 1);
     json_put_string(w, "name", *run->model ? run->model : "model");
     json_put_int(w, "sequence", run->seq_len);
@@ -257,26 +265,42 @@ static void put_model(struct json_writer *w, const struct measured_run *run, con
     json_put_bool(w, "tied_embedding", tied);
     json_write_key(w, "layers");
     json_begin_array(w);
-    json_begin_object(w);
-    json_put_string(w, "kind", "embedding");
+    begin_layer(w, "embedding");
     if (is_one_of(run->family, learned_families))
         json_put_int(w, "learned_positions", run->seq_len);
     if (!strcmp(run->family, "bloom"))
         json_put_string(w, "norm", "layer_norm");
     json_end_object(w);
-    if (run->layers > routed)
-        put_blocks(w, run, b, run->layers - routed, put_dense);
-    if (routed > 0)
-        put_blocks(w, run, b, routed, put_experts);
-    json_begin_object(w);
-    json_put_string(w, "kind", "head");
+    if (b->alternating)
+        put_blocks(w, run, b, run->layers, put_dense, put_experts);
+    else if (run->layers > b->routed)
+        put_blocks(w, run, b, run->layers - b->routed, put_dense, put_dense);
+    if (!b->alternating && b->routed > 0)
+        put_blocks(w, run, b, b->routed, put_experts, put_experts);
+    begin_layer(w, "head");
     json_put_string(w, "norm", b->norm);
     json_end_object(w);
-    json_begin_object(w);
-    json_put_string(w, "kind", "loss");
+    begin_layer(w, "loss");
     json_end_object(w);
     json_end_array(w);
     json_end_object(w);
+}
+
+static bool count_routed(struct blocks *b, struct mapping *m)
+{
+    const struct measured_run *run = m->run;
+    bool of_llama4 = !strcmp(run->family, LLAMA4);
+    if (!KNOWN(topk) || !KNOWN(moe_ffn) || (!of_llama4 && !KNOWN(moe_layers)))
+        return false;
+    b->routed = run->moe_layers;
+    if (of_llama4) {
+        int64_t step = run->n_experts == LLAMA4_SPARSE_EXPERTS ? 2 : 1;
+        b->routed = run->layers / step;
+        if (run->layers % step || (run->moe_layers != BLANK && run->moe_layers != b->routed))
+            return fail(m->why, "no Llama 4 has these layers");
+        b->alternating = step == 2;
+    }
+    return b->routed <= run->layers || fail(m->why, "moe_layers is more than layers");
 }
 
 static bool make_model(struct measured_case *out, struct mapping *m)
@@ -284,19 +308,16 @@ static bool make_model(struct measured_case *out, struct mapping *m)
     const struct measured_run *run = m->run;
     struct blocks b = { .rotary = holds_one_of(run->family, rotary_families) };
     struct json_writer w = { 0 };
-    if (holds_one_of(run->family, hybrid_families))
-        return fail(m->why, "Mamba layers (hybrid model)");
-    if (is_one_of(run->family, latent_families))
-        b.latent = true;
-    if (is_one_of(run->family, sparse_families))
-        return fail(m->why, "sparse attention");
+    bool hybrid = holds_one_of(run->family, hybrid_families);
+    if (hybrid || is_one_of(run->family, sparse_families))
+        return fail(m->why, hybrid ? "Mamba layers (hybrid model)" : "sparse attention");
+    b.latent = is_one_of(run->family, latent_families);
     for (size_t i = 0; i < sizeof feed_forwards / sizeof *feed_forwards && !b.activation; i++)
         if (!strcmp(run->ffn_kind, feed_forwards[i].kind))
             b.activation = feed_forwards[i].activation;
-    if (!b.activation && *run->ffn_kind)
-        return fail(m->why, "no feed-forward block of kind %s", run->ffn_kind);
     if (!b.activation)
-        return fail(m->why, "row lacks the architecture");
+        return *run->ffn_kind ? fail(m->why, "no feed-forward block of kind %s", run->ffn_kind)
+                              : fail(m->why, "row lacks the architecture");
     b.qk_norm = begins_with(run->family, QWEN3);
     b.gpt_oss = !strcmp(run->family, GPT_OSS);
     if (b.gpt_oss) {
@@ -307,11 +328,9 @@ static bool make_model(struct measured_case *out, struct mapping *m)
     b.bias = b.gpt_oss || is_one_of(run->family, learned_families) || !strcmp(run->family, "bloom");
     if (!KNOWN(heads) || !KNOWN(hidden) || !KNOWN(layers) || !KNOWN(seq_len) || !KNOWN(vocab))
         return false;
-    if (run->n_experts != BLANK && (!KNOWN(topk) || !KNOWN(moe_ffn) || !KNOWN(moe_layers)))
+    if (run->n_experts != BLANK && !count_routed(&b, m))
         return false;
-    if (run->n_experts != BLANK && run->moe_layers > run->layers)
-        return fail(m->why, "moe_layers is more than layers");
-    if ((run->n_experts == BLANK || run->layers > run->moe_layers) && !KNOWN(ffn_hidden))
+    if (run->layers > b.routed && !KNOWN(ffn_hidden))
         return false;
     put_model(&w, run, &b);
     return on_one_line(&out->model, &w, m);
@@ -444,6 +463,19 @@ static bool choose_modules(struct text *fix, const char *modules)
     return known;
 }
 
+/* Adam and AdamW keep as much and cost as much. */
+static void choose_optimizer(struct measured_case *out, struct mapping *m)
+{
+    const char *optimizer = m->run->optimizer;
+    char words[128];
+    if (strstr(optimizer, "muon"))
+        out->optimizer = "muon";
+    else if (*optimizer && !strstr(optimizer, "adam")) {
+        snprintf(words, sizeof words, "optimizer %.64s as adamw", optimizer);
+        stand_in(m, words);
+    }
+}
+
 static void choose_recomputation(struct text *fix, struct mapping *m)
 {
     static const char *const choices[] = { "none", "full", "selective", NULL };
@@ -503,6 +535,7 @@ static bool choose(struct measured_case *out, struct mapping *m)
         text_add(&fix, ",extra-in-flight=1");
     choose_recomputation(&fix, m);
     choose_offload(&fix, m);
+    choose_optimizer(out, m);
     if (begins_with(run->framework, "torchtitan") && run->zero_stage == 3 && run->pp > 1)
         text_add(&fix, ",reshard=false"); /* its default where there are stages */
     for (int i = 0; late_reducers[i] && run->dp_overlap == ANSWER_NONE; i++)
@@ -543,6 +576,8 @@ static bool keep_words(struct measured_case *out, struct mapping *m)
     add_quoted(&command, out->dtype);
     text_add(&command, " --framework ");
     add_quoted(&command, out->framework);
+    if (out->optimizer)
+        text_printf(&command, " --optimizer %s", out->optimizer);
     text_printf(&command, " --fix %s --json", out->fix);
     out->command = command.failed ? NULL : arena_strdup(m->arena, command.data);
     out->standin = m->standin.failed ? NULL : arena_strdup(m->arena, m->standin.data ? m->standin.data : "");

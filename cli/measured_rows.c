@@ -19,6 +19,15 @@ void measured_rows_free(struct measured_rows *m)
 }
 /* ---- reading ---- */
 
+/* nvidia-smi shows MiB, of which whole GB are the thousands that somebody read off: 16 GB were in use on devices that
+ * show 16160 MiB in all, and 80 GB on such of 81251 MiB (bigscience-workshop/bigscience, experiments/tr3m-1B3.md and
+ * train/tr11-176B-ml/chronicles-prequel.md). */
+static double unit_bytes(const struct measured_run *run)
+{
+    bool thousands = !strncmp(run->mem_kind, MEASURED_SOMEWHERE, strlen(MEASURED_SOMEWHERE));
+    return thousands ? 1000. * (1 << 20) : (double)(1 << 30);
+}
+
 /* What the row says was measured. */
 static void take_measurement(struct validated_row *row)
 {
@@ -31,7 +40,7 @@ static void take_measurement(struct validated_row *row)
     else if (run->tokens_per_s_per_gpu > 0 && run->global_batch != BLANK && run->seq_len != BLANK && run->n_gpus > 0)
         row->measured_s = tokens / run->tokens_per_s_per_gpu / (double)run->n_gpus;
     if (!row->out_of_memory && run->peak_mem_gib > 0)
-        row->measured_peak_bytes = (int64_t)(run->peak_mem_gib * (1 << 30));
+        row->measured_peak_bytes = (int64_t)(run->peak_mem_gib * unit_bytes(run));
     if (row->skipped)
         return;
     if (!strncmp(run->quality, "check", 5) || !strncmp(run->quality, "BAD", 3))
@@ -89,7 +98,7 @@ bool measured_rows_read(struct measured_rows *m, const char *path, struct error 
 static int64_t beside_bytes(const struct facts *facts, const struct measured_run *run)
 {
     int64_t all = facts->cluster->types[0].device.memory_bytes - facts_available_bytes(facts, 0);
-    bool device = strstr(run->mem_kind, "nvidia-smi") || !strncmp(run->mem_kind, "GB as printed", 13);
+    bool device = strstr(run->mem_kind, "nvidia-smi") || !strncmp(run->mem_kind, MEASURED_SOMEWHERE, strlen(MEASURED_SOMEWHERE));
     return device ? all : facts_buffers_bytes(facts);
 }
 
@@ -110,6 +119,7 @@ bool measured_row_price(struct row_price *out, struct measured_rows *m, const st
     struct space_options o = { .cluster = asked->cluster,
                                .dtype = asked->dtype,
                                .framework = asked->framework,
+                               .optimizer = { [OPTIMIZER_PART_rule] = asked->optimizer },
                                .batch = asked->batch,
                                .sequence = asked->sequence,
                                .fix = { { asked->fix }, 1 },

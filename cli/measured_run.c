@@ -73,6 +73,7 @@ static const struct json_field run_columns[] = {
     TEXT("recompute", RUN(recompute), "none, selective, full (none)"),
     NEEDED_COUNT("micro_batch", RUN(micro_batch), "sequences of a micro-batch on a data rank"),
     NEEDED_COUNT("global_batch", RUN(global_batch), "sequences of a step"),
+    TEXT("optimizer", RUN(optimizer), "muon; adam and all others: AdamW"),
     ANSWER("dp_overlap", RUN(dp_overlap), answers, "gradients are reduced beside the backward pass (by framework)"),
     ANSWER("flash_attn", RUN(flash_attn), answers, "attention is fused, and keeps no scores (by framework)"),
     AMOUNT("step_time_s", RUN(step_time_s), "seconds of a step"),
@@ -241,9 +242,8 @@ static const char *reason_of_test(const char *test)
                   { "mla", "MLA attention" },
                   { "deepseek", "MLA attention" },
                   { "grpo", "reinforcement learning (two meshes)" },
-                  { "muon", "optimizer muon" },
-                  { "mtp", "multi-token prediction head" },
                   { "fine_grained_offloading", "offload of single operators" },
+                  { "mtp", "multi-token prediction head" },
                   { "distill", "distillation (two models)" } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (strstr(test, cases[i].words))
@@ -314,6 +314,7 @@ static void complete_golden(struct golden_run *g)
     run->mem_kind = MEASURED_ON_LAST_RANK; /* which alone writes the log (megatron/training/global_vars.py) */
     run->complete = "no";
     run->cuda_graph = "";
+    run->optimizer = strstr(g->test, "muon") ? "muon" : "";
     run->notes = g->test;
 }
 

@@ -124,7 +124,8 @@ def sums(report, rows, given):
     check("sources", {i: row["by"] for i, row in rows.items()} == source)
     error, memory = {}, {}
     for i, row in rows.items():
-        peak = given[i].get("peak_mem_gib") and float(given[i]["peak_mem_gib"]) * 2**30 or float(given[i].get("mem_max_allocated_bytes_last") or 0)
+        unit = 1000 * 2**20 if given[i].get("mem_kind", "").startswith("GB as printed") else 2**30  # whole GB: thousands of MiB that nvidia-smi showed
+        peak = given[i].get("peak_mem_gib") and float(given[i]["peak_mem_gib"]) * unit or float(given[i].get("mem_max_allocated_bytes_last") or 0)
         if row["skipped"]:
             continue
         if measured(given[i]):
@@ -248,6 +249,29 @@ def recomputed_operators(folder):
         check(words, asked[asked.index("--fix") + 1].endswith("sp=true" + fixed.join(("," if fixed else "", ""))) and not row["skipped"] and standin in row["standin"], row)
 
 
+def families_and_optimizers(folder):
+    """What a family's published configuration says beside the columns: Llama 4's mixtures; and who updates the weights."""
+    table, out = folder / "families.csv", folder / "families_out.csv"
+    mixture = {**NEEDED, "family": "llama4", "ffn_kind": "swiglu", "layers": 4, "heads": 4, "kv_heads": 2, "n_experts": 128, "topk": 1, "moe_ffn": 32, "optimizer": ""}
+    rows = [mixture, {**mixture, "n_experts": 16}, {**mixture, "layers": 5}, {**mixture, "moe_layers": 4}, {**mixture, "optimizer": "dist_muon"}, {**mixture, "optimizer": "lion"},
+            {**mixture, "optimizer": "fused_adam"}]
+    write_rows(table, [{"moe_layers": "", **row, "id": f"run-{i}"} for i, row in enumerate(rows)])
+    check("validate", run("validate", table, "-o", out).returncode == 0)
+    told = rows_of(out)
+    kinds = [[(part["repeat"], [layer["kind"] for layer in part["layers"]]) for part in json.loads(shlex.split(row["command"])[2])["layers"] if "repeat" in part]
+             for row in told if not row["skipped"]]
+    pair = ["attention", "mlp", "attention", "moe"]
+    check("of 128 experts every other block has a mixture", kinds[0] == [(2, pair)] and kinds[1] == [(4, pair[2:])])
+    check("with a shared expert as wide", all(layer.get("shared_inner", 32) == 32 and layer["inner"] == 32 for part in json.loads(shlex.split(told[0]["command"])[2])["layers"]
+                                              for layer in part.get("layers", ()) if layer["kind"] == "moe"))
+    check("no such Llama 4", [row["skipped"] for row in told[2:4]] == ["no Llama 4 has these layers"] * 2)
+    check("optimizers", [" --optimizer muon " in row["command"] for row in told if not row["skipped"]] == [False, False, True, False, False] and
+          [row["standin"] for row in told[5:]] == ["recompute not stated: none; optimizer lion as adamw", "recompute not stated: none"], told)
+    asked = told[4]
+    check("Muon is priced as estimate has it", float(asked["predicted_step_s"]) == json.loads(run(*shlex.split(asked["command"])[1:]).stdout)["predicted"]["step_s"] !=
+          float(told[0]["predicted_step_s"]))
+
+
 def by_column(folder):
     """Errors by other columns, of the table or of the file alone."""
     for column, groups in (("framework", {"Megatron-DeepSpeed", "DeepSpeed ZeRO-3", "Megatron-Core", "torchtitan FSDP2"}), ("n_gpus", {"4", "8", "12", "16", "144"}),
@@ -313,4 +337,4 @@ def refused(folder):
     expect("nowhere to write", 1, "x.csv: cannot write", "validate", RUNS, "-o", folder / "none" / "x.csv")
 
 
-main(predictions, devices, experts_of_megatron, attention_of_megatron, recomputed_operators, by_column, refused)
+main(predictions, devices, experts_of_megatron, attention_of_megatron, recomputed_operators, families_and_optimizers, by_column, refused)
