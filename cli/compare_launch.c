@@ -9,6 +9,8 @@
 /* What the launch leaves open is the first plan's. */
 static void take_from_first(struct given_options *given, const struct job *job)
 {
+    for (int i = 0; i < CHOICE_COUNT; i++)
+        given->number[i] = GIVEN_UNSAID;
     struct inputs *first = job->inputs[0];
     if (job->comparison.count == 0)
         return;

@@ -28,6 +28,27 @@ static bool find_source(const struct target **out, const char *name, struct erro
     return false;
 }
 
+/* Files that a launch names lie where it does; what was typed names them from here. */
+struct beside {
+    struct launch_beside way;
+    struct inputs *in;
+    const char *launch; /* its path; NULL: it was typed */
+};
+
+static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
+                        size_t *length, struct error *err)
+{
+    const struct beside *beside = (const struct beside *)way;
+    struct text path = { 0 };
+    const char *slash = beside->launch && name[0] != '/' ? strrchr(beside->launch, '/') : NULL;
+    if (slash)
+        text_printf(&path, "%.*s", (int)(slash + 1 - beside->launch), beside->launch);
+    text_printf(&path, "%s", name);
+    const char *kept = path.failed ? NULL : arena_strndup(arena, path.data, path.length);
+    text_free(&path);
+    return kept ? inputs_text(beside->in, kept, text, length, err) : fail_memory(err);
+}
+
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
 {
     const char *text = launch;
@@ -40,7 +61,11 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
                     from->target->name, launch);
     if (is_file && !inputs_text(in, launch, &text, &length, err))
         return false;
-    return from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
+    struct beside beside = { { read_beside }, in, is_file && strcmp(launch, "-") != 0 ? launch : NULL };
+    from->read.beside = &beside.way;
+    bool good = from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
+    from->read.beside = NULL;
+    return good;
 }
 
 /* Of the cluster that is named, before the launch is read; 0: none is. */
@@ -61,6 +86,9 @@ static bool fill_job(struct from *from, const struct given_options *given, struc
     *job = given->space;
     if (!job->batch && from->read.says_batch)
         job->batch = launch->batch;
+    int64_t ranks = from->read.cluster_devices / (launch->tensor * launch->context * launch->pipeline);
+    if (!job->batch && from->read.rank_batch > 0 && !mul_i64(&job->batch, from->read.rank_batch, max_i64(ranks, 1)))
+        return fail(err, "the launch: expected a batch of less than 2^63 sequences");
     if (!job->sequence && from->read.says_sequence)
         job->sequence = launch->sequence;
     if (!job->dtype && from->read.says_dtype)
@@ -77,6 +105,27 @@ static bool fill_job(struct from *from, const struct given_options *given, struc
         job->framework = from->target->framework;
     return job->cluster ||
            fail(err, "--cluster is missing: what the launch runs on, for example --cluster 8x8:h100-sxm");
+}
+
+/* What a launch says is changed there, and no option beside it would have an effect; one that leaves its micro-batch
+ * open takes it from its option. */
+static bool take_choices(struct from *from, const struct given_options *given, struct error *err)
+{
+    const char *said = given->space.fix.count > 0 ? "fix"
+                       : given->space.stages      ? "stages"
+                       : given->reversed          ? "reversed"
+                       : given->chunk_group > 0   ? "chunk-group"
+                                                  : NULL;
+    for (int i = 0; i < CHOICE_COUNT; i++) {
+        bool open = i == CHOICE_MICRO && from->read.micro_batch_is_open;
+        if ((given->word[i] || given->flag[i] || given->number[i] != GIVEN_UNSAID) && !open)
+            said = choice_facts[i].name;
+    }
+    if (said)
+        return fail(err, "--%s: the launch says it; change it there", said);
+    if (given->number[CHOICE_MICRO] != GIVEN_UNSAID)
+        from->read.launch.micro_batch = given->number[CHOICE_MICRO];
+    return true;
 }
 
 /* The model's own description, where the launch has it, is read like a file's. */
@@ -198,7 +247,7 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     *from = (struct from){ 0 };
     if (!count_devices(&from->read.cluster_devices, in, given->space.cluster, err) ||
         !find_source(&from->target, target, err) || !read_launch(from, in, launch, err) ||
-        !fill_job(from, given, err) ||
+        !take_choices(from, given, err) || !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;
     int64_t others = own->tensor * own->context * own->pipeline, devices = in->cluster->device_count;
@@ -275,7 +324,8 @@ static void settle(struct launch *l, const struct launch *own, int64_t ranks)
     }
     if (l->pipeline != own->pipeline || l->chunks != own->chunks ||
         l->data * l->micro_batch != own->data * own->micro_batch) {
-        int64_t count = l->batch / (l->data * l->micro_batch);
+        int64_t each = l->data * l->micro_batch; /* 0: more ranks than there are, which no look takes */
+        int64_t count = each > 0 ? l->batch / each : 0;
         int group = l->chunks > 1 && count > 0 ? schedule_least_group((int)l->pipeline, (int)count) : 0;
         l->chunk_group = group > l->pipeline ? group : 0;
     }

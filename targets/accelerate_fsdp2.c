@@ -360,7 +360,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
             options =
                 text[i] == '-' && text[i + 1] == '-' && text[i + 2] != '-' && (i == 0 || strchr(" \n\t", text[i - 1]));
     }
-    *out = (struct launch_read){ .launch = launch_plain };
+    launch_read_begin(out);
     launch->bucket_bytes = BUCKET_BYTES;
     if (!(options ? settings_read_flags(&settings, text, length, err)
                   : settings_read_yaml(&settings, text, length, err)))
@@ -368,16 +368,16 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     static const char *const types[] = { "FSDP", NULL };
     int type = 0;
     bool config = false;
-    const struct setting *file = settings_take(&settings, "config_file");
-    if (file)
-        return setting_fail(&settings, file, err, "the settings are in %.80s: read it", file->value);
-    if (!settings_word(&settings, "distributed_type", types, &type, &config, err) ||
+    static const char *const files[] = { "config_file", NULL };
+    if (!settings_follow(&settings, files, out->beside, err) ||
+        !settings_word(&settings, "distributed_type", types, &type, &config, err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_fsdp(out, &settings, err) || !trainer_read(&said, &settings, err))
         return false;
     if (said.recompute)
         launch->recompute = RECOMPUTE_BLOCK;
     launch->micro_batch = said.micro_said ? said.micro : launch->micro_batch;
+    out->micro_batch_is_open = !said.micro_said;
     launch->clip_norm = said.clip_said ? said.clip : launch->clip_norm;
     launch->optimizer = said.optimizer;
     launch->sequence = said.sequence;
@@ -385,6 +385,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     out->says_batch = said.micro_said && launch->data > 0;
     if (out->says_batch && (!mul_i64(&launch->batch, said.micro, said.accumulation) ||
                             !mul_i64(&launch->batch, launch->batch, launch->data)))
+        return fail(err, "%s: expected a batch of less than 2^63 sequences", settings.name);
+    if (said.micro_said && launch->data == 0 && !mul_i64(&out->rank_batch, said.micro, said.accumulation))
         return fail(err, "%s: expected a batch of less than 2^63 sequences", settings.name);
     if (launch->context > 1 && said.sequence_said && said.sequence % (2 * launch->context) != 0)
         return fail(err, "%s: max_length %lld: expected a multiple of %lld, twice the context degree", settings.name,

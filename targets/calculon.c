@@ -133,7 +133,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                  struct error *err)
 {
     struct settings settings = { .arena = arena, .name = name };
-    *out = (struct launch_read){ .launch = launch_plain };
+    launch_read_begin(out);
     out->launch.clip_norm = 0;
     return settings_read_json(&settings, text, length, err) && read_degrees(out, &settings, err) &&
            read_type(out, &settings, err) && read_memory(out, &settings, err) && read_rest(out, &settings, err) &&

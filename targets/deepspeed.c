@@ -379,11 +379,13 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
                     "%s: train_batch_size %lld: expected a multiple of micro-batches of %lld x "
                     "gradient_accumulation_steps %lld",
                     settings->name, (long long)all, (long long)micro, (long long)steps);
+    out->micro_batch_is_open = micro == 0 && (ranks == 0 || all == 0);
     if (ranks == 0) {
         launch->micro_batch = micro > 0 ? micro : 1;
         launch->batch = all;
         out->says_batch = all > 0 && micro > 0;
-        return true;
+        return all > 0 || mul_i64(&out->rank_batch, micro, steps > 0 ? steps : 1) ||
+               fail(err, "%s: expected a batch of less than 2^63 sequences", settings->name);
     }
     if (micro == 0 && all > 0)
         micro = all / ranks / (steps > 0 ? steps : 1);
@@ -442,20 +444,21 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     const char *dot = strrchr(name, '.');
     bool json = (first < length && text[first] == '{') || (dot && strcmp(dot, ".json") == 0);
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-    *out = (struct launch_read){ .launch = launch_plain };
+    launch_read_begin(out);
     launch->bucket_bytes = BUCKET_BYTES;
     if (!(json   ? settings_read_json(&settings, text, length, err)
           : yaml ? settings_read_yaml(&settings, text, length, err)
                  : settings_read_flags(&settings, text, length, err)))
         return false;
+    static const char *const files[] = { "deepspeed_config_file",
+                                         "deepspeed_config.deepspeed_config_file",
+                                         "deepspeed_config",
+                                         "config_file",
+                                         "deepspeed",
+                                         NULL };
+    if (!settings_follow(&settings, files, out->beside, err))
+        return false;
     drop_auto(&settings);
-    static const char *const files[] = { "deepspeed_config_file", "deepspeed_config.deepspeed_config_file",
-                                         "config_file", "deepspeed", NULL };
-    for (int i = 0; files[i]; i++) {
-        const struct setting *file = settings_take(&settings, files[i]);
-        if (file)
-            return setting_fail(&settings, file, err, "the settings are in %.80s: read it", file->value);
-    }
     static const char *const types[] = { "DEEPSPEED", NULL };
     int type = 0;
     bool again = false;

@@ -182,7 +182,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     const struct launch *l = &out->launch;
     int64_t tensor = 1, sequence = 0, context = 1;
     int blocks = 0;
-    *out = (struct launch_read){ .launch = launch_plain };
+    launch_read_begin(out);
     out->launch.zero = 0;
     if (!settings_read_json(&settings, text, length, err) || !read_degrees(out, &settings, &blocks, err) ||
         !read_pipeline(out, &settings, blocks, err) || !read_blocks(out, &settings, blocks, err))

@@ -507,7 +507,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
 {
     struct megatron_args args = megatron_defaults;
     struct recipe r = { .args = &args, .out = out, .arena = arena, .name = name, .line = 1, .err = err };
-    *out = (struct launch_read){ .cluster_devices = out->cluster_devices, .launch = launch_plain };
+    launch_read_begin(out);
     if (memchr(text, 0, length))
         return fail(err, "%s: expected text, found a byte of zero", name);
     /* as _pretrain_common() begins */

@@ -196,7 +196,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
 {
     struct shell_script script;
     struct megatron_args args = megatron_defaults;
-    *out = (struct launch_read){ .cluster_devices = out->cluster_devices, .launch = launch_plain };
+    launch_read_begin(out);
     if (!shell_read(&script, arena, name, text, length, err))
         return false;
     const struct shell_command *command = find_command(&script);

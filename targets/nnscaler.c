@@ -411,15 +411,17 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         options = !comment && text[i] == '-' && text[i + 1] == '-' && text[i + 2] != '-' &&
                   (i == 0 || strchr(" \n\t", text[i - 1]));
     }
-    *out = (struct launch_read){ .launch = launch_plain };
+    launch_read_begin(out);
     launch->clip_norm = 0;
     if (!(options ? settings_read_flags(&settings, text, length, err)
                   : settings_read_yaml(&settings, text, length, err)))
         return false;
     for (int i = 0; i + 1 < settings.count && options; i++)
-        if (settings.list[i].word && strcmp(settings.list[i].value, "-f") == 0)
-            return setting_fail(&settings, &settings.list[i], err, "the settings are in %.80s: read it",
-                                settings.list[i + 1].value);
+        if (settings.list[i].word && strcmp(settings.list[i].value, "-f") == 0) {
+            if (!settings_read_beside(&settings, &settings.list[i + 1], out->beside, err))
+                return false;
+            break;
+        }
     int64_t plan = 1, calls = 1;
     bool calls_said;
     static const char *const neighbours[] = { "replicas", "stages", NULL };

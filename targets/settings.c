@@ -19,6 +19,7 @@ bool settings_add(struct settings *settings, const char *key, size_t key_length,
     struct setting *one = &settings->list[settings->count];
     *one = (struct setting){ .key = arena_strndup(settings->arena, key, key_length),
                              .value = arena_strndup(settings->arena, value, value_length),
+                             .file = settings->name,
                              .line = line,
                              .column = column };
     if (!one->key || !one->value)
@@ -58,7 +59,8 @@ bool setting_fail(const struct settings *settings, const struct setting *setting
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    return fail(err, "%s:%d:%d: %.200s: %s", settings->name, setting->line, setting->column, setting->key, message);
+    return fail(err, "%s:%d:%d: %.200s: %s", setting->file ? setting->file : settings->name, setting->line,
+                setting->column, setting->key, message);
 }
 
 /* Without the "_" that Python and TOML allow between digits. */

@@ -14,6 +14,7 @@
 enum { SETTINGS_MOST = 1 << 14, SETTINGS_DEPTH = 32 };
 struct setting {
     const char *key, *value;
+    const char *file; /* where it stood */
     int line, column; /* of the key, from 1 */
     bool taken;
     bool word; /* of a command line: neither an option nor its value; its key is "" */
@@ -39,6 +40,16 @@ bool settings_read_flags(struct settings *settings, const char *text, size_t len
 /* One more; false: out of memory, or there are too many. Copies both. */
 bool settings_add(struct settings *settings, const char *key, size_t key_length, const char *value, size_t value_length,
                   int line, int column, struct error *err);
+
+/* Files with settings that a setting of one of the keys names, and files that these name, are read as well; what names
+ * a file goes over what it says. Without `beside`, and of other kinds than .json, .yaml, .toml and .py, it fails, and
+ * says where the settings are. */
+struct launch_beside;
+bool settings_follow(struct settings *settings, const char *const *keys, const struct launch_beside *beside,
+                     struct error *err);
+/* The same of one setting, which names a file. */
+bool settings_read_beside(struct settings *settings, const struct setting *named, const struct launch_beside *beside,
+                          struct error *err);
 
 /* The last one with that key, all of which are then taken; NULL: there is none. */
 const struct setting *settings_take(struct settings *settings, const char *key);

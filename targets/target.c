@@ -25,6 +25,13 @@ const struct target *const launch_sources[] = {
     NULL
 };
 
+void launch_read_begin(struct launch_read *read)
+{
+    *read = (struct launch_read){ .cluster_devices = read->cluster_devices,
+                                  .beside = read->beside,
+                                  .launch = launch_plain };
+}
+
 static const struct target *find(const struct target *const *list, const char *name)
 {
     for (int i = 0; list[i]; i++)

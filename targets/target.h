@@ -55,13 +55,24 @@ struct block_launch {
     int8_t zero, recompute; /* as struct launch's */
 };
 
+/* Who opens files that a launch names, such as a script its configuration. */
+struct launch_beside {
+    /* The file's text, in the arena; false, with a message, where it cannot be read. */
+    bool (*read)(const struct launch_beside *beside, struct arena *arena, const char *name, const char **text,
+                 size_t *length, struct error *err);
+};
+
 /* What was read of somebody's launch. What he says of the model and of the devices stands beside it. */
 struct launch_read {
     /* Given by whoever reads: of the cluster that it shall run on; 0: unknown. Counts of nodes and devices of a
      * launcher that make fewer are taken for a script's own, which its user changes. */
     int64_t cluster_devices;
+    const struct launch_beside *beside; /* given likewise; NULL: a launch whose settings stand elsewhere is refused */
     struct launch launch;
     bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
+    bool micro_batch_is_open;                              /* nothing says it: the plain one's until a user does */
+    int64_t
+        rank_batch; /* sequences of a data rank in a step, from which the batch follows; 0: it is said, or unknown */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
     int64_t devices;       /* 0: not said */
     int64_t micro_batches; /* of a data rank in a step, from which the launch's micro_batch follows; 0: it says that */
@@ -73,6 +84,9 @@ struct launch_read {
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */
 };
+
+/* A launch of which nothing was read yet: all but what was given. */
+void launch_read_begin(struct launch_read *read);
 
 struct target {
     const char *name, *short_name; /* "megatron-lm", "megatron" */

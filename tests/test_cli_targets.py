@@ -26,8 +26,8 @@ def cleave(*words, cwd=None):
     return done.returncode, done.stdout, done.stderr
 
 
-LAUNCH = {"megatron-lm": "train.sh", "megatron-bridge": "recipe.py", "torchtitan": "cleave_recipe.py", "accelerate-fsdp2": "train.sh",
-          "deepspeed": "ds_config.json", "nnscaler": "train.yaml"}
+LAUNCH = {"megatron-lm": "train.sh", "megatron-bridge": "recipe.py", "torchtitan": "train.sh", "accelerate-fsdp2": "train.sh",
+          "deepspeed": "train.sh", "nnscaler": "train.sh"}
 JOBS = [("llama-3-8b", "2x8:h100-sxm", 64, 4096), ("llama-2-7b", "1x8:a100-sxm-80", 32, 2048), ("mixtral-8x7b", "8x8:h100-sxm", 128, 4096)]
 
 
@@ -149,8 +149,46 @@ def others_tools(folder):
     check("calculon", code == 0 and "pp 2, dp 2, tp+sp 2" in said and "4 micro-batches of 4 sequences" in said and "ZeRO 1" in said, said)
     code, said, _ = decided("calculon", {**EXECUTION, "num_procs": 16})
     check("calculon: a contradiction", code == 2 and "are not the 16 of num_procs" in said, said)
+    code, said, _ = decided("calculon", {**EXECUTION, "num_procs": 4, "data_par": 1, "optimizer_sharding": False}, "--cluster", "1x4:cpu")
+    check("no replica is left for a change", code == 0 and "one change that shortens it" in said, (code, said))
+    for words in (("--tp", 4), ("--zero", 3), ("--sp",), ("--fix", "pp=1"), ("--stages", "1,1"), ("--ep-over", "tensor"), ("--micro-batch", 1)):
+        code, said, _ = decided("calculon", EXECUTION, *words)
+        check(f"{words[0]} beside a launch", code == 2 and f"{words[0]}: the launch says it" in said, (code, said))
     code, said, _ = decided("calculn", EXECUTION)
     check("a source's name", code == 2 and "galvatron, calculon; found 'calculn'" in said, said)
+
+
+FSDP = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: true\n"
+
+
+def files_beside(folder):
+    """A script's configuration is read where it lies; what the script says goes over it, and what neither says is the user's."""
+    def told(target, file, *more):
+        code, out, err = cleave("estimate", "--from", target, folder / file, "--model", "tiny-gpt", "--cluster", "1x8:h100-sxm", *more)
+        return code, out + err
+
+    (folder / "fsdp.yaml").write_text(FSDP)
+    (folder / "run.sh").write_text("accelerate launch --config_file fsdp.yaml train.py --per_device_train_batch_size 2 --max_length 32 --bf16 true\n")
+    code, said = told("accelerate", "run.sh")
+    check("a script and its YAML", code == 0 and "dp 8, ZeRO 3" in said and "batch 16 sequences of 32" in said, (code, said))
+    code, said = told("accelerate", "fsdp.yaml", "--batch", 32, "--micro-batch", 2)
+    check("a micro-batch that nothing says", code == 0 and "2 micro-batches of 2 per replica" in said, (code, said))
+    (folder / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+                                                "zero_optimization": {"stage": 2}}))
+    (folder / "ds.yaml").write_text("distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n")
+    (folder / "run.sh").write_text("accelerate launch --config_file ds.yaml train.py --per_device_train_batch_size 4 --max_length 32 --bf16 true\n")
+    code, said = told("deepspeed", "run.sh")
+    check("a script, its YAML and its JSON", code == 0 and "dp 8, ZeRO 2" in said and "batch 32 sequences of 32" in said, (code, said))
+    (folder / "ds.yaml").write_text("deepspeed_config_file: ds.yaml\n")
+    code, said = told("deepspeed", "run.sh")
+    check("files that name each other", code == 2 and "expected at most 8 files that name each other" in said, (code, said))
+    (folder / "run.sh").write_text("deepspeed --num_gpus 8 train.py --deepspeed --deepspeed_config none.json\n")
+    code, said = told("deepspeed", "run.sh")
+    check("a configuration that is not there", code == 2 and "none.json" in said, (code, said))
+    (folder / "titan.toml").write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 1024\n')
+    options = f"--job.config_file {folder / 'titan.toml'} --training.local_batch_size 2"
+    code, out, err = cleave("estimate", "--from", "torchtitan", options, "--cluster", "1x8:h100-sxm")
+    check("options over a configuration", code == 0 and "batch 16 sequences of 1024" in out, (code, out, err))
 
 
 DEEPSEEK = {"model_type": "deepseek_v3", "hidden_size": 512, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 8,
@@ -222,6 +260,7 @@ def main():
     check("what no number says is in the JSON", [remark["kind"] for remark in json.loads(out)["remarks"]] == ["heads_held_twice"], err)
     with tempfile.TemporaryDirectory() as folder:
         others_tools(pathlib.Path(folder))
+        files_beside(pathlib.Path(folder))
         further_tokens(pathlib.Path(folder))
         whole_experts(pathlib.Path(folder))
     check("most are launched", made >= 4 * len(jobs), made)

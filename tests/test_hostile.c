@@ -115,7 +115,7 @@ END_TEST
 
 static struct launch_read read_source(const char *name, const char *text, struct arena *arena)
 {
-    struct launch_read read;
+    struct launch_read read = { 0 };
     struct error err = { 0 };
     ck_assert_msg(launch_source_find(name)->read(&read, arena, "s.json", text, strlen(text), &err), "%s", err.message);
     return read;

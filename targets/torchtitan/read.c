@@ -457,6 +457,7 @@ static bool read_batch(struct reading *r)
                     "ranks %lld",
                     r->settings.name, (long long)global, (long long)local, (long long)launch->data);
     r->out->says_batch = global > 0;
+    r->out->rank_batch = global > 0 ? 0 : local;
     launch->batch = global > 0 ? global : 0;
     int64_t parts = (launch->sequence_parallel ? launch->tensor : 1) * (launch->context > 1 ? 2 * launch->context : 1);
     if (launch->sequence % parts != 0)
@@ -551,15 +552,33 @@ static const char *const ignored[] = { "job.",
                                        "config",
                                        NULL };
 
+/* What options name: a configuration, or the recipe that `cleave export` writes. */
+static bool read_named(struct reading *r)
+{
+    static const char *const files[] = { "job.config_file", NULL };
+    int before = r->settings.count;
+    if (!settings_follow(&r->settings, files, r->out->beside, r->err))
+        return false;
+    if (r->settings.count > before)
+        r->form = FORM_TOML;
+    const struct setting *module = settings_take(&r->settings, "module");
+    if (!module || strcmp(module->value, "cleave_recipe") != 0 || !r->out->beside)
+        return true;
+    struct setting file = *module;
+    file.value = "cleave_recipe.py";
+    r->form = FORM_RECIPE;
+    return settings_read_beside(&r->settings, &file, r->out->beside, r->err);
+}
+
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                 struct error *err)
 {
     struct reading r = { .settings = { .arena = arena, .name = name }, .out = out, .arena = arena, .err = err };
-    *out = (struct launch_read){ .launch = launch_plain };
+    launch_read_begin(out);
     r.form = form_of(name, text, length);
     bool good = r.form == FORM_TOML     ? settings_read_toml(&r.settings, text, length, err)
                 : r.form == FORM_RECIPE ? settings_read_python(&r.settings, text, length, err)
-                                        : settings_read_flags(&r.settings, text, length, err);
+                                        : settings_read_flags(&r.settings, text, length, err) && read_named(&r);
     good = good && read_base(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) && read_pipeline(&r) &&
            read_batch(&r) && read_checkpoints(&r) && read_rest(&r);
     for (int i = 0; good && ignored[i]; i++)

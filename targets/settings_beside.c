@@ -1,0 +1,72 @@
+#include "base/text.h"
+#include "targets/target.h"
+#include "targets/settings.h"
+#include <string.h>
+
+enum { MOST_FILES = 8 };
+
+/* The last setting of one of the keys that nobody took yet; NULL: there is none. */
+static const struct setting *take_file(struct settings *settings, const char *const *keys)
+{
+    const struct setting *found = NULL;
+    for (int i = 0; i < settings->count; i++)
+        for (int k = 0; keys[k]; k++) {
+            struct setting *one = &settings->list[i];
+            if (one->taken || one->word || strcmp(one->key, keys[k]) != 0)
+                continue;
+            one->taken = true; /* "--deepspeed" alone says that it is used, not where its settings are */
+            found = strcmp(one->value, "true") == 0 ? found : one;
+        }
+    return found;
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t length = strlen(name), of_end = strlen(end);
+    return length > of_end && strcmp(name + length - of_end, end) == 0;
+}
+
+bool settings_read_beside(struct settings *settings, const struct setting *named, const struct launch_beside *beside,
+                          struct error *err)
+{
+    const char *name = named->value, *text;
+    struct settings file = { .arena = settings->arena, .name = name };
+    size_t length;
+    bool json = ends_in(name, ".json"), yaml = ends_in(name, ".yaml") || ends_in(name, ".yml"),
+         toml = ends_in(name, ".toml"), python = ends_in(name, ".py");
+    if (!beside || !(json || yaml || toml || python))
+        return setting_fail(settings, named, err, "the settings are in %.80s: read it", name);
+    if (!beside->read(beside, settings->arena, name, &text, &length, err))
+        return setting_fail(settings, named, err, "the settings are in %.80s, which cannot be read here: read it",
+                            name);
+    if (!(json   ? settings_read_json(&file, text, length, err)
+          : yaml ? settings_read_yaml(&file, text, length, err)
+          : toml ? settings_read_toml(&file, text, length, err)
+                 : settings_read_python(&file, text, length, err)))
+        return false;
+    for (int i = 0; i < settings->count; i++) { /* what names the file goes over what it says */
+        if (file.count >= SETTINGS_MOST)
+            return fail(err, "%s: expected at most %d settings, found more", name, SETTINGS_MOST);
+        file.list = arena_more(file.arena, file.list, file.count, &file.capacity, sizeof *file.list);
+        if (!file.list)
+            return fail_memory(err);
+        file.list[file.count++] = settings->list[i];
+    }
+    file.name = settings->name;
+    *settings = file;
+    return true;
+}
+
+bool settings_follow(struct settings *settings, const char *const *keys, const struct launch_beside *beside,
+                     struct error *err)
+{
+    for (int files = 0;; files++) {
+        const struct setting *named = take_file(settings, keys);
+        if (!named)
+            return true;
+        if (files == MOST_FILES)
+            return setting_fail(settings, named, err, "expected at most %d files that name each other", MOST_FILES);
+        if (!settings_read_beside(settings, named, beside, err))
+            return false;
+    }
+}
