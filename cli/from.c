@@ -111,21 +111,22 @@ static bool fill_job(struct from *from, const struct given_options *given, struc
  * open takes it from its option. */
 static bool take_choices(struct from *from, const struct given_options *given, struct error *err)
 {
-    const char *said = given->space.fix.count > 0 ? "fix"
-                       : given->space.stages      ? "stages"
-                       : given->reversed          ? "reversed"
-                       : given->chunk_group > 0   ? "chunk-group"
-                                                  : NULL;
+    const struct space_options *job = &given->space;
+    const char *said = job->fix.count > 0       ? "fix"
+                       : job->stages            ? "stages"
+                       : given->reversed        ? "reversed"
+                       : given->chunk_group > 0 ? "chunk-group"
+                                                : NULL;
     for (int i = 0; i < CHOICE_COUNT; i++) {
-        bool open = i == CHOICE_MICRO && from->read.micro_batch_is_open;
-        if ((given->word[i] || given->flag[i] || given->number[i] != GIVEN_UNSAID) && !open)
-            said = choice_facts[i].name;
+        const char *name = choice_facts[i].name;
+        if (!given->word[i] && !given->flag[i] && given->number[i] == GIVEN_UNSAID)
+            continue;
+        if (from->read.micro_batch_is_open && strcmp(name, "micro-batch") == 0)
+            from->read.launch.micro_batch = given->number[i];
+        else
+            said = name;
     }
-    if (said)
-        return fail(err, "--%s: the launch says it; change it there", said);
-    if (given->number[CHOICE_MICRO] != GIVEN_UNSAID)
-        from->read.launch.micro_batch = given->number[CHOICE_MICRO];
-    return true;
+    return !said || fail(err, "--%s: the launch says it; change it there", said);
 }
 
 /* The model's own description, where the launch has it, is read like a file's. */
