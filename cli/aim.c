@@ -42,6 +42,20 @@ static bool keeps_rules(const struct target *target, const struct launch *launch
     return !rule || keeps_rule(target, rule, launch, context, err);
 }
 
+/* Gradients in the precision that they have anyway are not something to be told. */
+static void take_usual_gradients(struct optimizer *optimizer, const struct graph *graph, enum dtype dtype)
+{
+    struct optimizer usual = *optimizer;
+    usual.gradients = GRADIENTS_USUAL;
+    int64_t bytes = optimizer_gradient_bytes(&usual, graph->keeping.narrow_gradients, dtype);
+    bool same = optimizer->gradients == GRADIENTS_FP32   ? bytes == 4
+                : optimizer->gradients == GRADIENTS_BF16 ? bytes == 2 && dtype == DTYPE_BF16
+                : optimizer->gradients == GRADIENTS_FP16 ? bytes == 2 && dtype == DTYPE_FP16
+                                                         : false;
+    if (same)
+        *optimizer = usual;
+}
+
 bool aim_restrict(struct space *space, struct inputs *in, const struct target *target, struct error *err)
 {
     struct graph *graph = NULL;
@@ -49,6 +63,7 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     if (!graph_take(&graph, in->model, space->batch, space->sequence, 1, err))
         return false;
     target->allow(space, graph);
+    take_usual_gradients(&space->optimizer, graph, space->dtype);
     struct launch_context context = { .model = in->model,
                                       .graph = graph,
                                       .devices_per_node = cluster_node_size(in->cluster),

@@ -250,7 +250,7 @@ def stages_by_hand(folder):
         forged.write_text(json.dumps(text))
         check(f"a cut of {stages} does not hold", (found := run("check", forged)).returncode in (2, 4) and re.search(words, found.stderr), found)
     for cuts, code, words in (("2,4,4", 2, "10 blocks, but model gpt2 has 12"), ("3,3,3,3 --fix pp=8", 2, "4 are cut, but pp is 8"), ("12,", 2, "found"),
-                              ("2,2,2,4,2", 3, "cuts 5, and no configuration has as many: expected 1, 2, 4, 8")):
+                              ("6,6 --fix turns=2", 2, "goes without replicas in turn"), ("2,2,2,4,2", 3, "cuts 5, and no configuration has as many: expected 1, 2, 4, 8")):
         cuts, *extra = cuts.split(" ")
         expect(f"plan --stages {cuts}", code, words, *small, "--stages", cuts, *extra)
 

@@ -258,6 +258,10 @@ def main():
     check("--launch to nowhere is refused before the search", code == 1 and "cannot make the folder" in err and not out, err)
     code, out, err = cleave("estimate", "llama-3-8b", "--cluster", "2x8:h100-sxm", "--batch", 128, "--micro-batch", 1, "--tp", 16, "--json")
     check("what no number says is in the JSON", [remark["kind"] for remark in json.loads(out)["remarks"]] == ["heads_held_twice"], err)
+    for target, dtype, usual in (("nnscaler", "bf16", True), ("megatron-bridge", "bf16", True), ("accelerate", "fp32", True),
+                                 ("accelerate", "bf16", False)):
+        code, _, err = cleave("plan", "tiny-llama", "--cluster", "1x2:h100-sxm", "--batch", 8, "--target", target, "--gradient-dtype", dtype)
+        check(f"{target}: gradients in {dtype}", code == 0 if usual else code == 2 and "rule optimizer" in err, err)
     with tempfile.TemporaryDirectory() as folder:
         others_tools(pathlib.Path(folder))
         files_beside(pathlib.Path(folder))
