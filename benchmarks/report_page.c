@@ -39,7 +39,7 @@ const char *const report_style[] = {
     "thead th{overflow-wrap:normal;color:var(--soft);font-size:.82rem;vertical-align:bottom;line-height:1.25}",
     "tbody th{text-align:left}",
     "th:first-child,td:first-child{text-align:left;padding-left:0}",
-    ".plans td{white-space:nowrap}",
+    ".plans td,.scaling td:not(:last-child){white-space:nowrap}",
     ".plans th:nth-child(2),.scaling th:last-child,.scaling td:last-child{text-align:left}",
     ".plans tbody th{min-width:15rem;overflow-wrap:anywhere}",
     ".plans tr.chosen th a{font-weight:700}",
