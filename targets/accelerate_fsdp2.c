@@ -185,7 +185,7 @@ static void add_script(struct text *out, const struct launch *launch, const stru
     text_printf(out,
                 "exec accelerate launch --num_machines %lld --machine_rank \"${NODE_RANK:-0}\" \\\n"
                 "    --main_process_ip \"${MASTER_ADDR:-localhost}\" --main_process_port \"${MASTER_PORT:-29500}\" \\\n"
-                "    --use_fsdp --use_parallelism_config true",
+                "    --use_fsdp --use_parallelism_config",
                 (long long)launch_nodes(launch, context));
     for (int i = 0; i < count; i++)
         text_printf(out, " \\\n    --%s %s", pairs[i].key, pairs[i].value);

@@ -103,7 +103,10 @@ def trainer(folder, options):
 
 
 def accelerate(folder):
-    """Options and YAML by the launcher; what it tells the processes, by the classes that they make of it."""
+    """Options and YAML by the launcher; what it tells the processes, by the classes that they make of it. The device that these ask
+    for is answered for."""
+    from unittest import mock
+
     from accelerate.commands.launch import _validate_launch_command, launch_command_parser
     from accelerate.parallelism_config import ParallelismConfig
     from accelerate.utils import FullyShardedDataParallelPlugin
@@ -118,7 +121,8 @@ def accelerate(folder):
         args.num_machines = args.num_machines or 1
         before = dict(os.environ)
         os.environ.update(prepare_multi_gpu_env(args))
-        plugin, sizes = FullyShardedDataParallelPlugin(), ParallelismConfig()
+        with mock.patch("accelerate.utils.dataclasses.is_cuda_available", lambda: True), mock.patch("torch.cuda.current_device", lambda: 0):
+            plugin, sizes = FullyShardedDataParallelPlugin(), ParallelismConfig()
         check(sizes.total_size == args.num_processes, folder, sizes.total_size, args.num_processes)
         check(plugin.fsdp_version == 2, folder)
         handler = sizes.cp_handler.cp_comm_strategy if sizes.cp_size > 1 else None

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 export PYTORCH_ALLOC_CONF="${PYTORCH_ALLOC_CONF:-expandable_segments:True}"
 exec accelerate launch --num_machines 4 --machine_rank "${NODE_RANK:-0}" \
     --main_process_ip "${MASTER_ADDR:-localhost}" --main_process_port "${MASTER_PORT:-29500}" \
-    --use_fsdp --use_parallelism_config true \
+    --use_fsdp --use_parallelism_config \
     --mixed_precision no \
     --num_processes 32 \
     --fsdp_version 2 \
