@@ -112,8 +112,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         text_printf(&folder, "%s-%s", in.model->name, target->short_name);
     if (folder.failed)
         fail_memory(err);
-    else
-        aim_export(cli->out, &in, target, in.plan_file->plan, &context, folder.data, err);
+    else if (!aim_export(cli->out, &in, target, in.plan_file->plan, &context, folder.data, err) &&
+             err->kind == ERROR_INPUT)
+        aim_say_nearest(cli, &in, target);
 cleanup:
     text_free(&folder);
     inputs_free(&in);

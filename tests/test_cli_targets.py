@@ -6,6 +6,7 @@ usage: test_cli_targets.py CLEAVE SOURCE_ROOT
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -279,6 +280,10 @@ def main():
         cleave("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "-o", plan)
         code, _, err = cleave("export", plan, "--to", "megatron", "-o", pathlib.Path(folder) / "x")
         check("a plan that no framework can be told", code == 2 and "--target" in err, err)
+        lines = err.splitlines()
+        check("the nearest that it can", lines[0].startswith("nearest that megatron-lm can be told: pp "), err)
+        code, out, err = cleave(*shlex.split(lines[1])[1:-1], plan)
+        check("the nearest is planned so", code == 0 and lines[0].split(": ")[1].split(";")[0] in out, (lines, out, err))
     code, _, err = cleave("estimate", "--from", "megatron", "--tensor-model-parallel-size 3 --bogus", "--cluster", "1x8:h100-sxm")
     check("a launch without a model", code == 2 and "error: " in err, err)
     print(f"{made} launches went there and back, {failures} failures")

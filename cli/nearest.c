@@ -1,0 +1,94 @@
+/* What a target can be told in place of a plan that it cannot. */
+#include "cli/aim.h"
+#include "cli/print.h"
+#include "formats/plan_file.h"
+#include "planner/program/schedule.h"
+#include <string.h>
+
+/* Of all dimensions whose names begin so, in the middle of the first stage. */
+static int64_t degree_of(const struct plan *plan, const char *begin)
+{
+    const struct plan_stage *stage = &plan->stages[0];
+    const struct plan_layer *layer = &plan->layers[stage->first_layer + stage->layer_count / 2];
+    int64_t degree = 1;
+    for (int a = 0; a < plan->atom_count; a++)
+        if (strncmp(dimensions[layer->dim[a]]->name, begin, strlen(begin)) == 0)
+            degree *= stage->atom[a];
+    return degree;
+}
+
+/* What the other plan has in common with this one, from much to little. */
+static void common(struct text *out, const struct plan *plan, int try)
+{
+    text_printf(out, "pp=%d,tp=%lld", schedule_place_of(plan, 0).stages, (long long)degree_of(plan, "tp"));
+    if (try == 0)
+        text_printf(out, ",cp=%lld,micro-batch=%lld", (long long)degree_of(plan, "cp"),
+                    (long long)plan_micro_batch_size(plan));
+}
+
+/* The best that the target can be told with that in common; NULL: there is none. */
+static struct search_result *look(struct inputs *in, const struct target *target, const char *fixed)
+{
+    enum { SECONDS = 4 };
+    const struct plan *plan = in->plan_file->plan;
+    const struct space_options job = { .gap = DEFAULT_GAP, .time_limit_s = SECONDS, .jobs = 1 };
+    struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
+    struct search_result *result = NULL;
+    struct uniform_choice choice;
+    struct error why = { 0 };
+    space.optimizer = plan->optimizer;
+    space.clip_norm = plan->clip_norm;
+    space_usual_bucket(&space, in);
+    if (!aim_restrict(&space, in, target, &why) || (*fixed && !space_restrict(&space, "--fix", fixed, &why)))
+        return NULL;
+    space_as_run(&space, in);
+    struct search_options search = space_search_options(&job, &space);
+    search.no_advice = true;
+    if (aim_search(&result, &choice, in, target, &search, &why) && result->feasible)
+        return result;
+    search_result_free(result);
+    return NULL;
+}
+
+static void say_command(const struct cli *cli, const struct inputs *in, const struct target *target, const char *fixed)
+{
+    const struct plan_context *context = &in->plan_file->context;
+    const struct plan *plan = in->plan_file->plan;
+    fprintf(cli->talk, "  cleave plan %s --cluster '%s' --batch %lld --seq %lld --dtype %s --target %s",
+            context->model.source ? context->model.source : "MODEL",
+            context->cluster.source ? context->cluster.source : "CLUSTER", (long long)plan->batch,
+            (long long)plan->sequence, dtype_names[plan->dtype], target->name);
+    fprintf(cli->talk, "%s%s -o PLAN\n", *fixed ? " --fix " : "", fixed);
+}
+
+void aim_say_nearest(const struct cli *cli, struct inputs *in, const struct target *target)
+{
+    enum { TRIES = 3 };
+    char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES];
+    struct error why = { 0 };
+    if (!inputs_framework(in, target->framework, &why))
+        return;
+    bool found = false;
+    for (int i = 0; i < TRIES && !found; i++) {
+        struct text text = { 0 };
+        if (i + 1 < TRIES)
+            common(&text, in->plan_file->plan, i);
+        const char *fixed = text.data ? text.data : "";
+        struct search_result *result = text.failed ? NULL : look(in, target, fixed);
+        struct graph *graph = NULL;
+        found = result && plan_graph(&graph, in->model, result->plans[0].plan, &why);
+        if (found) {
+            print_plan_line(result->plans[0].plan, graph, line);
+            fprintf(cli->talk, "nearest that %s can be told: %s; a step of %s by its prices\n", target->name, line,
+                    text_duration_ns(number, result->plans[0].estimate->prediction.step_ns));
+            say_command(cli, in, target, fixed);
+        }
+        graph_free(graph);
+        search_result_free(result);
+        text_free(&text);
+    }
+    if (!found) { /* which widens where nothing fits */
+        fprintf(cli->talk, "a plan that %s can be told:\n", target->name);
+        say_command(cli, in, target, "");
+    }
+}
