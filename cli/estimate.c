@@ -39,12 +39,15 @@ static const struct option options[] = {
 
 /* The plan file; where it is the answer with what it costs, unless that is NULL, and what no number says. */
 static bool hand_out(const struct cli *cli, const char *path, const struct plan *plan, const struct estimate *estimate,
-                     const struct inputs *in, const struct spending *spending, struct error *err)
+                     const struct inputs *in, const struct spending *spending, const struct from *from,
+                     struct error *err)
 {
     struct json_writer w = { 0 };
     json_begin_object(&w);
     plan_json_members(&w, plan, &estimate->prediction, &in->context);
     bool good = path || remarks_put(&w, in, plan, &estimate->prediction, err);
+    if (from)
+        from_put(&w, from);
     if (spending) {
         json_write_key(&w, "cost");
         json_begin_object(&w);
@@ -81,8 +84,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         spending_of(&prices, in.cluster, estimate->prediction.step_ns, in.graph->batch * in.graph->sequence);
     in.context.cleave = CLEAVE_VERSION;
     bool tells = !a->json && !inputs_is_stdout(a->output);
-    if ((a->output && !hand_out(cli, a->output, plan, estimate, &in, NULL, err)) ||
-        (a->json && !hand_out(cli, NULL, plan, estimate, &in, prices.count > 0 ? &spending : NULL, err)))
+    if (a->output && !hand_out(cli, a->output, plan, estimate, &in, NULL, NULL, err))
+        goto cleanup;
+    if (a->from && (a->json || tells) && !from_weigh(&from, &in, estimate, err))
+        goto cleanup;
+    if (a->json &&
+        !hand_out(cli, NULL, plan, estimate, &in, prices.count > 0 ? &spending : NULL, a->from ? &from : NULL, err))
         goto cleanup;
     if (tells) {
         print_plan(cli, plan, in.graph);
@@ -95,8 +102,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
             goto cleanup;
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
-        if (a->from && !from_say(cli, &from, &in, estimate, err))
-            goto cleanup;
+        if (a->from)
+            from_say(cli, &from, estimate);
     }
     if (!estimate->prediction.fits)
         memory_account_fail(&estimate->prediction, err);

@@ -283,7 +283,7 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
 /* ---- what would be better ---- */
 
 struct change {
-    char words[96];
+    char words[FROM_WORDS];
     struct launch launch;
 };
 enum { MOST_CHANGES = 24 };
@@ -298,19 +298,25 @@ static struct change *add_change(struct change *list, int *count, const struct l
     return c;
 }
 
+static void set_number(struct change *list, int *count, const struct launch *own, size_t offset, const char *name,
+                       int64_t value)
+{
+    int64_t was;
+    memcpy(&was, (const char *)own + offset, sizeof was);
+    struct change *c = value >= 1 && value != was ? add_change(list, count, own) : NULL;
+    if (!c)
+        return;
+    memcpy((char *)&c->launch + offset, &value, sizeof value);
+    snprintf(c->words, sizeof c->words, "%s %lld in place of %lld", name, (long long)value, (long long)was);
+}
+
 /* The number that stands at the offset in a launch, halved and doubled. */
 static void change_number(struct change *list, int *count, const struct launch *own, size_t offset, const char *name)
 {
     int64_t was;
     memcpy(&was, (const char *)own + offset, sizeof was);
-    for (int twice = 0; twice < 2; twice++) {
-        int64_t value = twice ? 2 * was : was / 2;
-        struct change *c = value >= 1 ? add_change(list, count, own) : NULL;
-        if (!c)
-            continue;
-        memcpy((char *)&c->launch + offset, &value, sizeof value);
-        snprintf(c->words, sizeof c->words, "%s %lld in place of %lld", name, (long long)value, (long long)was);
-    }
+    set_number(list, count, own, offset, name, was / 2);
+    set_number(list, count, own, offset, name, 2 * was);
 }
 
 /* What follows from a change: ranks that it frees or takes are data-parallel ones, other stages are cut anew. */
@@ -384,71 +390,143 @@ static int list_changes(struct change *list, const struct launch *own, int64_t b
     return count;
 }
 
-/* A look at few micro-batches. *step_ns 0: it breaks a rule, cannot be planned, does not fit, or takes worth_ns. */
+/* The same of a launch that none of these makes fit: the steps are longer. */
+static int list_large_changes(struct change *list, const struct launch *own)
+{
+    int count = 0;
+    int64_t ranks = own->tensor * own->context * own->pipeline * own->data;
+    for (int64_t times = 4; times <= 16; times *= 2) {
+        set_number(list, &count, own, offsetof(struct launch, tensor), "tp", times * own->tensor);
+        set_number(list, &count, own, offsetof(struct launch, pipeline), "pp", times * own->pipeline);
+        set_number(list, &count, own, offsetof(struct launch, context), "cp", times * own->context);
+    }
+    if (own->micro_batch > 2) /* half of it was tried */
+        set_number(list, &count, own, offsetof(struct launch, micro_batch), "micro-batch", 1);
+    for (int what = OFFLOAD_NONE + 1; what < OFFLOAD_COUNT; what++) {
+        struct change *c = what != own->offload ? add_change(list, &count, own) : NULL;
+        if (c) {
+            c->launch.offload = what;
+            snprintf(c->words, sizeof c->words, "offload %s", offload_names[what]);
+        }
+    }
+    for (int i = 0; i < count; i++)
+        settle(&list[i].launch, own, ranks);
+    return count;
+}
+
+/* A look at few micro-batches. *step_ns 0: it breaks a rule, cannot be planned, does not fit, or takes worth_ns. The
+ * inputs' graph stays the launch's. */
 static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, const struct change *change,
                        struct pace_shelf *paces, int64_t worth_ns)
 {
     const struct launch *l = &change->launch;
     struct space space = space_default(l->batch, l->sequence, l->dtype);
+    struct graph *own = in->graph;
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     struct error why = { 0 };
     *step_ns = 0;
     bool good = l->tensor * l->context * l->pipeline * l->data == in->cluster->device_count &&
-                aim_check(in, from->target, l, &why) && plan_of(&plan, from, l, in, &space, &why) &&
-                estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
+                aim_check(in, from->target, l, &why);
+    in->graph = NULL;
+    good = good && plan_of(&plan, from, l, in, &space, &why) &&
+           estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
     if (good && estimate->prediction.fits && !estimate->beaten)
         *step_ns = estimate->prediction.step_ns;
+    graph_free(in->graph);
+    in->graph = own;
     estimate_free(estimate);
     plan_free(plan);
     return why.kind != ERROR_ENVIRONMENT && why.kind != ERROR_BUG;
 }
 
-bool from_say(const struct cli *cli, struct from *from, struct inputs *in, const struct estimate *estimate,
-              struct error *err)
+/* Looks at all of the list, and keeps the best. */
+static bool keep_best(struct from *from, struct inputs *in, const struct change *list, int count,
+                      const struct estimate *estimate, struct error *err)
 {
-    const struct launch_read *read = &from->read;
+    bool fits = estimate->prediction.fits, good = true;
+    int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX, step_ns;
+    struct pace_shelf paces;
+    pace_shelf_open(&paces);
+    for (int i = 0; i < count && good; i++) {
+        good = try_change(&step_ns, from, in, &list[i], &paces, worth_ns) || fail_memory(err);
+        if (!good || step_ns == 0 || step_ns >= worth_ns)
+            continue;
+        int at = from->better_count < FROM_BETTER ? from->better_count++ : FROM_BETTER;
+        for (; at > 0 && from->better[at - 1].step_ns > step_ns; at--)
+            if (at < FROM_BETTER)
+                from->better[at] = from->better[at - 1];
+        if (at == FROM_BETTER)
+            continue;
+        from->better[at].step_ns = step_ns;
+        memcpy(from->better[at].words, list[i].words, sizeof list[i].words);
+    }
+    from->tried += count;
+    pace_shelf_close(&paces);
+    return good;
+}
+
+bool from_weigh(struct from *from, struct inputs *in, const struct estimate *estimate, struct error *err)
+{
     struct change *list = arena_alloc(&in->arena, MOST_CHANGES, sizeof *list);
-    int64_t step_ns[MOST_CHANGES];
-    char number[TEXT_NUMBER_BYTES];
-    bool fits = estimate->prediction.fits;
+    int64_t blocks = 0;
     if (!list)
         return fail_memory(err);
+    for (int l = 0; l < in->graph->layer_count; l++)
+        blocks += in->graph->layers[l].block >= 0;
+    struct launch own = from->read.launch;
+    if (!keep_best(from, in, list, list_changes(list, &own, blocks), estimate, err))
+        return false;
+    return estimate->prediction.fits || from->better_count > 0 ||
+           keep_best(from, in, list, list_large_changes(list, &own), estimate, err);
+}
+
+void from_say(const struct cli *cli, const struct from *from, const struct estimate *estimate)
+{
+    const struct launch_read *read = &from->read;
+    char number[TEXT_NUMBER_BYTES];
+    bool fits = estimate->prediction.fits;
+    const char *aim = fits ? "shortens it" : "makes it fit";
     for (int i = 0; i < read->unknown_count; i++)
         fprintf(cli->talk, "%s%s%s", i == 0 ? "not understood: " : ", ", read->unknown[i],
                 i + 1 == read->unknown_count ? "\n" : "");
-    int64_t blocks = 0;
-    for (int l = 0; l < in->graph->layer_count; l++)
-        blocks += in->graph->layers[l].block >= 0;
-    int count = list_changes(list, &from->read.launch, blocks), shown = 0;
-    int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX;
-    struct pace_shelf paces;
-    bool good = true;
-    pace_shelf_open(&paces);
-    for (int i = 0; i < count && good; i++)
-        good = try_change(&step_ns[i], from, in, &list[i], &paces, worth_ns) || fail_memory(err);
-    pace_shelf_close(&paces);
-    if (!good)
-        return false;
-    const char *aim = fits ? "shortens it" : "makes it fit";
-    for (; shown < 4; shown++) {
-        int best = -1;
-        for (int i = 0; i < count; i++)
-            if (step_ns[i] > 0 && (best < 0 || step_ns[i] < step_ns[best]))
-                best = i;
-        if (best < 0 || (fits && step_ns[best] >= estimate->prediction.step_ns))
-            break;
-        if (shown == 0)
+    for (int i = 0; i < from->better_count; i++) {
+        int64_t step_ns = from->better[i].step_ns;
+        if (i == 0)
             fprintf(cli->out, "one change that %s:\n", aim);
-        fprintf(cli->out, "  %s: %s", list[best].words, text_duration_ns(number, step_ns[best]));
+        fprintf(cli->out, "  %s: %s", from->better[i].words, text_duration_ns(number, step_ns));
         if (fits)
-            fprintf(cli->out, " (%+.1f %%)", 100 * ((double)step_ns[best] / (double)estimate->prediction.step_ns - 1));
+            fprintf(cli->out, " (%+.1f %%)", 100 * ((double)step_ns / (double)estimate->prediction.step_ns - 1));
         fprintf(cli->out, "\n");
-        step_ns[best] = 0;
     }
-    if (shown == 0)
-        fprintf(cli->out, "no single change of %d that were tried %s\n", count, aim);
-    return true;
+    if (from->better_count == 0)
+        fprintf(cli->out, "no single change of %d that were tried %s%s%s\n", from->tried, aim,
+                fits || !from->target->allow ? "" : "; several at once: cleave plan MODEL --target ",
+                fits || !from->target->allow ? "" : from->target->name);
+}
+
+void from_put(struct json_writer *w, const struct from *from)
+{
+    json_write_key(w, "launch");
+    json_begin_object(w);
+    json_put_string(w, "target", from->target->name);
+    json_put_string(w, "release", from->target->release);
+    json_write_key(w, "not_understood");
+    json_begin_array(w);
+    for (int i = 0; i < from->read.unknown_count; i++)
+        json_write_string(w, from->read.unknown[i]);
+    json_end_array(w);
+    json_put_int(w, "changes_tried", from->tried);
+    json_write_key(w, "changes");
+    json_begin_array(w);
+    for (int i = 0; i < from->better_count; i++) {
+        json_begin_object(w);
+        json_put_string(w, "change", from->better[i].words);
+        json_put_double(w, "step_s", (double)from->better[i].step_ns * 1e-9);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
 }
 
 void from_free(struct from *from)

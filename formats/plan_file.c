@@ -10,7 +10,7 @@ struct file_fields {
     const char *format;
     int64_t version;
     const struct json *decisions, *predicted, *context, *search, *certificate, *top, *frontier, *batches, *cost,
-        *objective, *remarks;
+        *objective, *remarks, *launch;
 };
 #define PART(name, doc_)                                                                                               \
     {                                                                                                                  \
@@ -37,6 +37,9 @@ static const struct json_field file_fields[] = {
         "With --objective cost or memory, the searches made: {name, ended, tried: [{cluster, devices, available_bytes, "
         "step_s, bound_s, dollars_per_step}]}; no step_s: nothing fits; no bound_s: the formula proves nothing."),
     PART(remarks, "What one should know before it is launched: [{kind, text}]."),
+    PART(launch,
+         "Of estimate --from: {target, release, not_understood, changes_tried, changes: [{change, step_s}]}: the "
+         "single changes of the launch that make it shorter, or fit, the best first."),
     PART(context, "What it was made from."),
 };
 

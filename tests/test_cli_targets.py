@@ -152,6 +152,19 @@ def others_tools(folder):
     check("calculon: a contradiction", code == 2 and "are not the 16 of num_procs" in said, said)
     code, said, _ = decided("calculon", {**EXECUTION, "num_procs": 4, "data_par": 1, "optimizer_sharding": False}, "--cluster", "1x4:cpu")
     check("no replica is left for a change", code == 0 and "one change that shortens it" in said, (code, said))
+    path = folder / "calculon.json"
+    code, out, err = cleave("estimate", "--from", "calculon", path, "--model", "tiny-gpt", "--cluster", "1x4:cpu", "--json")
+    told = json.loads(out)["launch"] if code == 0 else {}
+    steps = [change["step_s"] for change in told.get("changes", [])]
+    check("changes in JSON", told.get("target") == "calculon" and steps and steps == sorted(steps) and told["changes_tried"] >= len(steps), err)
+    (folder / "read.json").write_text(out)
+    check("whose plan is read again", cleave("show", folder / "read.json")[0] == 0, out)
+    large = ("--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --vocab-size 50257 "
+             "--bf16 --micro-batch-size 4")
+    code, out, err = cleave("estimate", "--from", "megatron", f"{large} --global-batch-size 64", "--cluster", "1x8:h100-sxm")
+    check("what makes it fit is farther away", code == 3 and "one change that makes it fit:\n  tp 4 in place of 1: " in out, (code, out, err))
+    code, out, err = cleave("estimate", "--from", "megatron", f"{large} --global-batch-size 4", "--cluster", "1x1:l40s")
+    check("nothing makes it fit", code == 3 and "several at once: cleave plan MODEL --target megatron-lm" in out, (code, out, err))
     for words in (("--tp", 4), ("--zero", 3), ("--sp",), ("--fix", "pp=1"), ("--stages", "1,1"), ("--ep-over", "tensor"), ("--micro-batch", 1)):
         code, said, _ = decided("calculon", EXECUTION, *words)
         check(f"{words[0]} beside a launch", code == 2 and f"{words[0]}: the launch says it" in said, (code, said))
