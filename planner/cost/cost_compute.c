@@ -47,6 +47,17 @@ static struct shape score_shape(const struct segment *segment, const int64_t ext
     return s;
 }
 
+/* Libraries load operands of 16 bit in pieces of 16 bytes, and where a head's rows do not begin at such they have
+ * slower kernels (NVIDIA, Matrix Multiplication Background User's Guide, 2023, section 2.2). The share of the rate is
+ * that of the products with 50257, 12564 and 6282 words in the layers that vTrain published of the A100 (78 to 104
+ * TFLOP/s), beside those with 25128. */
+static double alignment_rate(enum dtype dtype, double head_width)
+{
+    enum { PIECE_BYTES = 16 };
+    int64_t bytes = element_bytes(dtype, ELEMENT_ACTIVATION);
+    return bytes == 2 && (int64_t)head_width * bytes % PIECE_BYTES ? .4 : 1;
+}
+
 /* Kept scores pass through memory between the products. Forward the first product writes them, scale with mask and
  * softmax reads and writes them, dropout reads them and writes the result with its mask, the second product reads it.
  * Backward the gradient of the dropped ones is written, dropout and softmax read it with what they kept and write it,
@@ -76,7 +87,8 @@ static double flops_rate(const struct device_type *device, const struct segment 
     }
     if (segment_keeps_scores(segment)) {
         struct shape s = score_shape(segment, extents);
-        return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);
+        return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch) *
+               alignment_rate(dtype, s.fold);
     }
     /* Scans in chunks are products of matrices between exponentials, as attention is. */
     if (kernel_facts[segment->kernel].attends || (kernel_facts[segment->kernel].scans && segment->arguments.chunk > 0))
