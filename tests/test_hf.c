@@ -118,6 +118,20 @@ START_TEST(what_the_file_lacks_is_assumed_and_said)
     ck_assert_ptr_nonnull(strstr(notes.data, "neither model_type nor architectures: read as roberta, after its name"));
     ck_assert_int_eq(model->sequence, 32);
     model_free(model);
+    static const char gpt2[] =
+        "{\"model_type\":\"gpt2\",\"n_embd\":64,\"n_head\":4,\"n_layer\":2,\"n_positions\":32,\"vocab_size\":256}";
+    struct {
+        struct model_reading reading;
+        const char *message;
+    } wrong[] = {
+        { { .sequence = 64 }, "c.json:1:71: n_positions: expected a sequence of at most the file's 32 learned" },
+        { { .as = "zebra" }, "c.json:1:1: no family of this importer has the model_type \"zebra\"" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct error err = { 0 };
+        ck_assert(!model_read_as(&model, "c.json", gpt2, strlen(gpt2), &wrong[i].reading, &err));
+        ck_assert_msg(strncmp(err.message, wrong[i].message, strlen(wrong[i].message)) == 0, "%s", err.message);
+    }
     text_free(&notes);
 }
 END_TEST
@@ -272,6 +286,10 @@ START_TEST(adapters_are_those_of_peft)
         trained(LLAMA(), "{\"r\":4,\"lora_alpha\":16,\"target_modules\":\"all-linear\",\"bias\":\"none\"}"),
         2 * (4 * 2 * h * r + 3 * (h + f) * r));
     ck_assert_int_eq(trained(NEOX(""), "{\"r\":4,\"target_modules\":[\"query_key_value\"]}"), 2 * 3 * 2 * h * r);
+    static const char mixtral[] =
+        "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":128,\"num_attention_heads\":4,"
+        "\"num_key_value_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256,\"num_local_experts\":4}";
+    ck_assert_int_eq(trained(mixtral, "{\"r\":4,\"target_modules\":[\"q_proj\",\"gate_proj\"]}"), 2 * 2 * h * r);
     static const struct {
         const char *adapter, *message;
     } wrong[] = {

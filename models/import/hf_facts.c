@@ -178,6 +178,7 @@ static bool read_value(struct hf_reader *r, const struct hf_name *name, const st
     }
     case HF_ONLY_TRUE:
     case HF_ONLY_FALSE:
+        return hf_need_bool(r->root, name->name, name->type == HF_ONLY_TRUE, r->err);
     case HF_IGNORED:
         break;
     }
@@ -206,13 +207,13 @@ static bool agrees(struct hf_reader *r, const struct hf_name *name, const struct
 static bool read_name(struct hf_reader *r, const struct hf_name *name, bool own)
 {
     const struct json *at = hf_given(r->root, name->name);
-    if (!at || name->type == HF_IGNORED)
+    if (!at)
         return true;
-    if (name->type == HF_ONLY_TRUE || name->type == HF_ONLY_FALSE)
-        return hf_need_bool(r->root, name->name, name->type == HF_ONLY_TRUE, r->err);
-    if (r->given[name->offset])
-        return !own || agrees(r, name, at);
-    r->given[name->offset] = name->name;
+    if (name->type < HF_ONLY_TRUE) { /* it says a fact */
+        if (r->given[name->offset])
+            return !own || agrees(r, name, at);
+        r->given[name->offset] = name->name;
+    }
     return read_value(r, name, at);
 }
 
