@@ -3,6 +3,7 @@
  * Nothing is lost, and nothing that is not whole trains. */
 #define _GNU_SOURCE
 #include "tests/saved_runs.h"
+#include "tests/struck_calls.h"
 #include "host/crc32c.h"
 #include "host/file.h"
 #include <errno.h>
@@ -48,29 +49,27 @@ static void say_trials(const char *what, int trials)
 }
 
 /* ---- killed, or without room, at every call of a save ---- */
-/* A call that no program makes: the child says by it that a save is about to begin, or is over. */
-#define MARK "\x01 cleave: a save"
-
 static void mark(void *context, const struct run_step *step)
 {
     on_step(context, step);
     syscall(SYS_faccessat, AT_FDCWD, MARK, F_OK);
 }
 
-enum { SCENARIOS = 5, MOST_FAILING = 64 };
+enum { SCENARIOS = 5 };
 struct scenario {
     const struct tiny_choice *choice;
     int64_t before, steps, every; /* steps of a run that was here before, 0: none; of the one that is killed */
     bool resumes, overwrites;
     int64_t keep;
     const char *name;
+    bool lock_is_file;
 };
 static const struct scenario scenarios[SCENARIOS] = {
-    { &one, 2, 2, 0, false, false, 1, "over the same step" },
-    { &one, 0, 3, 1, false, false, 1, "three saves, one after another" },
-    { &four, 2, 4, 1, true, false, 2, "four ranks go on and keep two" },
-    { &four, 3, 2, 1, false, true, 1, "four ranks over a later run" },
-    { &four, 2, 2, 0, false, false, 3, "four ranks over the same step, three kept" },
+    { &one, 2, 2, 0, false, false, 1, "over the same step", false },
+    { &one, 0, 3, 1, false, false, 1, "three saves, one after another", false },
+    { &four, 2, 4, 1, true, false, 2, "four ranks go on and keep two", false },
+    { &four, 3, 2, 1, false, true, 1, "four ranks over a later run", false },
+    { &four, 2, 2, 0, false, false, 3, "four ranks over the same step, three kept", false },
 };
 
 static _Noreturn void be_killed(struct world *w, const struct scenario *s, const char *folder)
@@ -80,95 +79,10 @@ static _Noreturn void be_killed(struct world *w, const struct scenario *s, const
     raise(SIGSTOP);
     w->more.on_step = mark;
     w->more.checkpoint_keep = s->keep, w->more.checkpoint_overwrite = s->overwrites;
-    _exit(world_run(w, s->choice, s->steps, folder, s->resumes ? folder : NULL, s->every, &error) ? 0 : 1);
-}
-
-static bool is_of_files(long call)
-{
-    static const long calls[] = { SYS_openat,   SYS_read,      SYS_write,    SYS_close,     SYS_fsync,      SYS_mkdirat,
-                                  SYS_renameat, SYS_renameat2, SYS_unlinkat, SYS_ftruncate, SYS_getdents64, SYS_flock };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (calls[i] == call)
-            return true;
-    return false;
-}
-
-static bool is_mark(pid_t thread, const struct __ptrace_syscall_info *info)
-{
-    char text[sizeof MARK] = "";
-    struct iovec to = { text, sizeof text }, from = { (void *)(uintptr_t)info->entry.args[1], sizeof text };
-    return info->entry.nr == SYS_faccessat && process_vm_readv(thread, &to, 1, &from, 1, 0) == sizeof text &&
-           strcmp(text, MARK) == 0;
-}
-
-/* What befalls the child at a call of files: it is killed, or the disk is full, for that call or from it on. */
-enum fault { KILLED, FULL_ONCE, FULL_ON };
-
-/* Whether the call is one that needs room. */
-static bool needs_room(const struct __ptrace_syscall_info *info)
-{
-    static const long calls[] = { SYS_write,    SYS_fsync,     SYS_fdatasync, SYS_mkdirat,
-                                  SYS_renameat, SYS_renameat2, SYS_ftruncate, SYS_pwrite64 };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (calls[i] == (long)info->entry.nr)
-            return true;
-    return info->entry.nr == SYS_openat && (info->entry.args[2] & O_CREAT);
-}
-
-/* At the entry of a call: that it is none; at its exit: that there was no room. */
-static void fail_call(pid_t thread, bool at_exit)
-{
-#ifdef __x86_64__
-    struct user_regs_struct registers;
-    ck_assert_int_eq(ptrace(PTRACE_GETREGS, thread, 0L, &registers), 0);
-    if (at_exit)
-        registers.rax = (unsigned long long)-ENOSPC;
-    else
-        registers.orig_rax = (unsigned long long)-1;
-    ck_assert_int_eq(ptrace(PTRACE_SETREGS, thread, 0L, &registers), 0);
-#else
-    (void)thread, (void)at_exit;
-#endif
-}
-
-/* Lets the child run until its at-th call of files, or call that needs room, after the first mark, where the fault
- * befalls it. Returns how many such calls it made; below `at`: it ended before. *result: as waitpid() says it. */
-static int run_until(pid_t child, int at, enum fault fault, int *result_out)
-{
-    int result, calls = 0, failing[MOST_FAILING] = { 0 }; /* threads whose calls return next */
-    bool marked = false;
-    ck_assert(waitpid(child, &result, 0) == child && WIFSTOPPED(result));
-    ck_assert_int_eq(
-        ptrace(PTRACE_SETOPTIONS, child, 0L, PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), 0);
-    ptrace(PTRACE_SYSCALL, child, 0L, 0L);
-    for (pid_t thread; (thread = waitpid(-1, &result, __WALL)) > 0;) {
-        if (!WIFSTOPPED(result)) {
-            if (thread == child)
-                break;
-            continue;
-        }
-        struct __ptrace_syscall_info info = { 0 };
-        bool call =
-            WSTOPSIG(result) == (SIGTRAP | 0x80) && ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) > 0;
-        if (call && info.op == PTRACE_SYSCALL_INFO_ENTRY) {
-            marked = marked || is_mark(thread, &info);
-            bool counts = marked && (fault == KILLED ? is_of_files((long)info.entry.nr) : needs_room(&info));
-            calls += counts;
-            if (counts && calls == at && fault == KILLED)
-                kill(child, SIGKILL);
-            else if (counts && fault != KILLED && (calls == at || (calls > at && fault == FULL_ON))) {
-                fail_call(thread, false);
-                failing[thread % MOST_FAILING] = thread;
-            }
-        } else if (call && info.op == PTRACE_SYSCALL_INFO_EXIT && failing[thread % MOST_FAILING] == thread) {
-            fail_call(thread, true);
-            failing[thread % MOST_FAILING] = 0;
-        }
-        bool ours = WSTOPSIG(result) == (SIGTRAP | 0x80) || WSTOPSIG(result) == SIGTRAP || WSTOPSIG(result) == SIGSTOP;
-        ptrace(PTRACE_SYSCALL, thread, 0L, ours ? 0L : (long)WSTOPSIG(result));
-    }
-    *result_out = result;
-    return calls;
+    bool well = world_run(w, s->choice, s->steps, folder, s->resumes ? folder : NULL, s->every, &error);
+    syscall(SYS_faccessat, AT_FDCWD, LAST_MARK, F_OK);
+    count_lines();
+    _exit(well ? 0 : 1);
 }
 
 /* The weights after every number of steps, of a run without checkpoints. */
@@ -208,7 +122,8 @@ static void check_kept(const struct scenario *s, const char *folder, struct worl
 /* Returns whether there was such a call. */
 static bool strike_once(const struct scenario *s, int at, enum fault fault, struct world *after)
 {
-    static const char *const words[] = { "killed at call", "no room at call", "no room from call" };
+    static const char *const words[] = { "killed at call", "no room at call",  "no room from call",
+                                         "broken at call", "broken from call", "interrupted at call" };
     char folder[PATH_BYTES], what[256], save[PATH_BYTES];
     struct error error = { 0 };
     struct manifest manifest;
@@ -221,7 +136,7 @@ static bool strike_once(const struct scenario *s, int at, enum fault fault, stru
     pid_t child = fork();
     if (child == 0)
         be_killed(&w, s, folder);
-    bool struck = run_until(child, at, fault, &result) >= at;
+    bool struck = run_until(child, at, fault, s->lock_is_file, &result) >= at;
     snprintf(what, sizeof what, "%s: %s %d", s->name, words[fault], at);
     if (fault != KILLED) { /* it ends by itself, and well only if all is saved */
         ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) <= 1, "%s: ended with %d", what, result);
@@ -264,6 +179,20 @@ START_TEST(a_full_disk_loses_nothing)
     int stride = small_share() ? 159 : share_stride() > 1 ? 53 : 1;
     strike_all(&scenarios[_i % SCENARIOS], 1 + 7 * _i % stride, stride, _i < SCENARIOS ? FULL_ONCE : FULL_ON,
                "a full disk");
+}
+END_TEST
+
+enum { BREAKING = 2, BREAKS = INTERRUPTED - BROKEN_ONCE + 1 };
+START_TEST(a_broken_disk_loses_nothing)
+{
+    static const struct scenario breaking[BREAKING] = {
+        { &one, 2, 3, 1, true, false, 1, "one rank goes on, the lock a file of its own", true },
+        { &four, 2, 4, 1, true, false, 2, "four ranks go on and keep two", false },
+    };
+    int stride = small_share() ? 211 : share_stride() > 1 ? 83 : 1;
+    if (!in_turn(_i, BREAKS))
+        return;
+    strike_all(&breaking[_i / BREAKS], 1 + 13 * _i % stride, stride, BROKEN_ONCE + _i % BREAKS, "a broken disk");
 }
 END_TEST
 #endif
@@ -578,6 +507,7 @@ static Suite *saves_suite(void)
     CHECK_ADD_LOOP(suite, a_save_killed_anywhere_loses_nothing, SCENARIOS);
 #ifdef __x86_64__
     CHECK_ADD_LOOP(suite, a_full_disk_loses_nothing, 2 * SCENARIOS);
+    CHECK_ADD_LOOP(suite, a_broken_disk_loses_nothing, BREAKING * BREAKS);
 #endif
     CHECK_ADD(suite, a_flipped_bit_is_refused);
     CHECK_ADD(suite, what_is_wrong_is_named);
