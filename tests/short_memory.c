@@ -2,7 +2,8 @@
  * counted from main() on, in all threads and libraries. glibc only: it calls main(), and its own allocator has second
  * names there.
  *
- * CLEAVE_SHORT_MEMORY   n, or n+: that one, or all from there on. 0: none.
+ * CLEAVE_SHORT_MEMORY   n, or n+: that one, or all from there on. 0: none. "each": the first of each chain of callers,
+ * between the program's calls of short_memory_each().
  * CLEAVE_SHORT_RANK     a process whose environment has this RANK alone, "none": one without a rank. Without it every
  * process. CLEAVE_SHORT_SITES    a file, to which at the end a line is added for each chain of callers: its first
  * request, its last, how many.
@@ -35,7 +36,7 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
-enum { SITES = 1 << 16, CALLERS = 6, OWN_CALLERS = 3 };
+enum { SITES = 1 << 16, CALLERS = 6, CALLERS_OF_EACH = 10, OWN_CALLERS = 3 };
 struct site {
     uint64_t chain; /* 0: free */
     long first, last, count;
@@ -43,14 +44,17 @@ struct site {
 static struct site sites[SITES];
 static atomic_flag sites_taken = ATOMIC_FLAG_INIT;
 static atomic_long requests;
-static bool counts, keeps_sites, all_after;
+static bool counts, keeps_sites, all_after, fails_each;
+static atomic_bool each_on, each_failed;
 static long fail_at;
 static __thread __attribute__((tls_model("initial-exec"))) bool inside;
 
-static void keep_site(long request)
+/* Returns whether the chain is new. */
+static bool keep_site(long request)
 {
-    void *callers[CALLERS + OWN_CALLERS];
-    int count = backtrace(callers, CALLERS + OWN_CALLERS);
+    bool is_new = false;
+    void *callers[CALLERS_OF_EACH + OWN_CALLERS];
+    int count = backtrace(callers, (fails_each ? CALLERS_OF_EACH : CALLERS) + OWN_CALLERS);
     uint64_t chain = 14695981039346656037u;
     for (int i = OWN_CALLERS - 1; i < count; i++)
         chain = (chain ^ (uint64_t)(uintptr_t)callers[i]) * 1099511628211u;
@@ -60,25 +64,39 @@ static void keep_site(long request)
     size_t at = chain % SITES;
     for (int tries = 0; tries < SITES && sites[at].chain && sites[at].chain != chain; tries++)
         at = (at + 1) % SITES;
-    if (!sites[at].chain)
+    if (!sites[at].chain) {
         sites[at] = (struct site){ .chain = chain, .first = request };
+        is_new = true;
+    }
     if (sites[at].chain == chain) {
         sites[at].last = request;
         sites[at].count++;
     }
     atomic_flag_clear(&sites_taken);
+    return is_new;
+}
+
+/* From here on, or no longer: the first request of each chain fails. Returns whether one failed since the last call. */
+bool short_memory_each(bool on);
+bool short_memory_each(bool on)
+{
+    atomic_store(&each_on, on && fails_each);
+    return atomic_exchange(&each_failed, false);
 }
 
 static bool fails(void)
 {
-    if (!counts || inside)
+    if (!counts || inside || (fails_each && !atomic_load(&each_on)))
         return false;
     inside = true;
     long request = atomic_fetch_add(&requests, 1) + 1;
-    if (keeps_sites)
-        keep_site(request);
+    bool is_new = (keeps_sites || fails_each) && keep_site(request);
     inside = false;
     bool failed = fail_at > 0 && (request == fail_at || (all_after && request > fail_at));
+    if (fails_each && is_new) {
+        failed = true;
+        atomic_store(&each_failed, true);
+    }
     if (failed)
         errno = ENOMEM;
     return failed;
@@ -174,6 +192,7 @@ static int counted(int argc, char **argv, char **environment)
         char *end;
         fail_at = strtol(n, &end, 10);
         all_after = *end == '+';
+        fails_each = strcmp(n, "each") == 0;
         keeps_sites = getenv("CLEAVE_SHORT_SITES") != NULL;
         backtrace(&caller, 1); /* its first call loads a library */
         atexit(write_sites);
