@@ -59,9 +59,9 @@ void text_printf(struct text *text, const char *format, ...)
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0)
+    if (length < 0 || !text_reserve(text, (size_t)length)) {
         text->failed = true;
-    else if (text_reserve(text, (size_t)length)) {
+    } else {
         vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;
     }
@@ -76,16 +76,14 @@ void text_free(struct text *text)
 
 /* ---- numbers ---- */
 
-/* printf writes the locale's decimal point; ours is '.' everywhere. */
+/* printf writes the locale's decimal point, of one byte or more, between the digits; ours is '.' everywhere. */
 static void force_point(char *number)
 {
-    const char *point = localeconv()->decimal_point;
-    char *found = strcmp(point, ".") == 0 ? NULL : strstr(number, point);
-    if (!found)
+    char *point = number + strspn(number, "-0123456789"), *rest = point + strcspn(point, "0123456789e");
+    if (rest == point || !*rest) /* there is none, or it is no number */
         return;
-    size_t width = strlen(point);
-    *found = '.';
-    memmove(found + 1, found + width, strlen(found + width) + 1);
+    *point = '.';
+    memmove(point + 1, rest, strlen(rest) + 1);
 }
 
 /* Three significant digits below 1000, whole numbers above: 1.23, 12.3, 123, 1023. */

@@ -10,25 +10,11 @@ const char *const tensor_type_names[TENSOR_TYPE_COUNT + 1] = { "F64", "F32", "F1
 
 int64_t tensor_type_bytes(enum tensor_type type)
 {
-    switch (type) {
-    case TENSOR_F64:
-    case TENSOR_I64:
-        return 8;
-    case TENSOR_F32:
-    case TENSOR_I32:
-        return 4;
-    case TENSOR_F16:
-    case TENSOR_BF16:
-    case TENSOR_I16:
-        return 2;
-    case TENSOR_I8:
-    case TENSOR_U8:
-    case TENSOR_BOOL:
-        return 1;
-    case TENSOR_TYPE_COUNT:
-        break;
-    }
-    return 0;
+    static const int bytes[TENSOR_TYPE_COUNT] = {
+        [TENSOR_F64] = 8,  [TENSOR_I64] = 8, [TENSOR_F32] = 4, [TENSOR_I32] = 4, [TENSOR_F16] = 2,
+        [TENSOR_BF16] = 2, [TENSOR_I16] = 2, [TENSOR_I8] = 1,  [TENSOR_U8] = 1,  [TENSOR_BOOL] = 1
+    };
+    return bytes[type];
 }
 
 bool safetensors_header_bytes(size_t *out, const char *name, const unsigned char start[SAFETENSORS_LENGTH_BYTES],

@@ -46,6 +46,10 @@ END_TEST
 
 START_TEST(what_is_refused_is_named_with_its_place)
 {
+    struct csv *none = NULL;
+    struct error long_one = { 0 };
+    ck_assert(!csv_read(&none, "t.csv", "", INT32_MAX, &long_one));
+    ck_assert_str_eq(long_one.message, "t.csv: expected less than 2 GiB, found 2147483647 bytes");
     static const struct {
         const char *text, *message;
     } cases[] = {

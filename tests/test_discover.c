@@ -232,6 +232,25 @@ START_TEST(other_runs_are_refused)
 }
 END_TEST
 
+START_TEST(too_long_runs_are_refused)
+{
+    struct text ranks = { 0 }, rows = { 0 };
+    struct nccl_tests tests;
+    struct error err = { 0 };
+    for (int i = 0; i <= NCCL_RANKS; i++)
+        text_printf(&ranks, "# Rank %d Pid 1 on a device 0 [0x1] B200\n", i);
+    text_add(&rows, RANKS HEADER);
+    for (int i = 0; i <= NCCL_ROWS; i++)
+        text_printf(&rows, "%d 2 sum -1 5 1 1\n", 8 * i + 8);
+    ck_assert(!nccl_tests_read(&tests, "t", ranks.data, ranks.length, &err));
+    ck_assert_str_eq(err.message, "t: expected at most 4096 ranks, found more");
+    err = (struct error){ 0 };
+    ck_assert(!nccl_tests_read(&tests, "t", rows.data, rows.length, &err));
+    ck_assert_str_eq(err.message, "t: expected at most 256 rows, found more");
+    text_free(&ranks), text_free(&rows);
+}
+END_TEST
+
 static Suite *discover_suite(void)
 {
     Suite *suite = suite_create("discover");
@@ -243,6 +262,7 @@ static Suite *discover_suite(void)
     CHECK_ADD(suite, measured_lines_come_back);
     CHECK_ADD(suite, runs_that_do_not_fit_are_refused);
     CHECK_ADD_LOOP(suite, other_runs_are_refused, sizeof run_refusals / sizeof *run_refusals);
+    CHECK_ADD(suite, too_long_runs_are_refused);
     return suite;
 }
 

@@ -158,6 +158,15 @@ START_TEST(tree_holds_what_the_text_says)
 }
 END_TEST
 
+START_TEST(two_gib_are_refused_unread)
+{
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    ck_assert(!json_parse(&doc, "FILE", "", INT32_MAX, &err));
+    ck_assert_str_eq(err.message, "FILE: expected less than 2 GiB of JSON, found 2147483647 bytes");
+}
+END_TEST
+
 START_TEST(what_is_not_there_is_null)
 {
     struct json_doc *doc = parse("{\"a\": [1]}");
@@ -369,6 +378,7 @@ static Suite *tree_suite(void)
 {
     Suite *suite = suite_create("json: the tree");
     CHECK_ADD(suite, tree_holds_what_the_text_says);
+    CHECK_ADD(suite, two_gib_are_refused_unread);
     CHECK_ADD(suite, what_is_not_there_is_null);
     CHECK_ADD(suite, members_are_found_among_many);
     CHECK_ADD(suite, a_zero_in_a_key_or_a_string_hides_nothing);

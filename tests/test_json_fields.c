@@ -359,6 +359,19 @@ START_TEST(a_number_without_limits_is_not_negative)
     err = (struct error){ 0 };
     ck_assert(!json_read_fields(json_root(past), fields, 2, &pair, NULL, &err));
     ck_assert_str_eq(err.message, "FILE:1:13: seconds: expected a number of at least 0, found -0.5");
+    /* limits hold whoever fills a structure in */
+    static const struct json_field limited[] = {
+        { .key = "bytes", .type = FIELD_INT, .offset = offsetof(struct pair, bytes), .max = 4 },
+        { .key = "seconds", .type = FIELD_DOUBLE, .offset = offsetof(struct pair, seconds), .max = 2 },
+    };
+    pair = (struct pair){ 4, 2 };
+    ck_assert(json_check_limits(json_root(good), limited, 2, &pair, &err));
+    pair.bytes = 5, err = (struct error){ 0 };
+    ck_assert(!json_check_limits(json_root(good), limited, 2, &pair, &err));
+    ck_assert_str_eq(err.message, "FILE:1:1: bytes: expected at most 4, found 5");
+    pair = (struct pair){ 4, 2.5 }, err = (struct error){ 0 };
+    ck_assert(!json_check_limits(json_root(good), limited, 2, &pair, &err));
+    ck_assert_str_eq(err.message, "FILE:1:1: seconds: expected at most 2, found 2.5");
     json_free(good);
     json_free(negative);
     json_free(past);

@@ -257,6 +257,60 @@ START_TEST(a_deep_bus_is_refused)
 }
 END_TEST
 
+START_TEST(what_is_too_many_is_refused)
+{
+    static const struct {
+        const char *begin, *each, *message; /* each: with its number */
+        int most;
+    } cases[] = {
+        { "<system version=\"1\">", "<cpu host_hash=\"%d\"/>", "expected at most 128 hosts", 128 },
+        { "<system version=\"1\"><cpu>", "<pci busid=\"%d\"><gpu dev=\"%d\" sm=\"90\"/></pci>",
+          "expected at most 128 GPUs", 128 },
+        { "<system version=\"1\"><cpu><pci busid=\"a\"><gpu dev=\"0\" sm=\"90\">",
+          "<nvlink target=\"b%d\" count=\"1\" tclass=\"0x068000\"/>", "expected at most 4096 <nvlink>", 4096 },
+        { "<system version=\"1\"><cpu>", "<nic/>", "expected at most 128 network cards", 128 },
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct text text = { 0 };
+        struct nccl_topology topology;
+        struct error err = { 0 };
+        text_add(&text, cases[c].begin);
+        for (int i = 0; i <= cases[c].most; i++) {
+            char number[16];
+            snprintf(number, sizeof number, "%d", i);
+            for (const char *at = cases[c].each; *at; at++)
+                if (at[0] == '%' && at[1] == 'd')
+                    text_add(&text, number), at++;
+                else
+                    text_add_bytes(&text, at, 1);
+        }
+        ck_assert(!nccl_topology_read(&topology, "t", text.data, text.length, &err));
+        ck_assert_msg(strstr(err.message, cases[c].message) != NULL, "%s", err.message);
+        text_free(&text);
+    }
+}
+END_TEST
+
+START_TEST(links_have_the_rates_of_their_generation)
+{
+    static const struct {
+        const char *sm;
+        double bytes_per_s;
+    } cases[] = { { "60", 20e9 }, { "70", 25e9 }, { "86", 14.0625e9 }, { "100", 50e9 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(
+            text, sizeof text,
+            "<system version=\"1\"><cpu><pci busid=\"a\"><gpu dev=\"0\" sm=\"%s\"><nvlink target=\"b\" count=\"2\" "
+            "tclass=\"0x030200\"/></gpu></pci><pci busid=\"b\"><gpu dev=\"1\" sm=\"%s\"><nvlink target=\"a\" "
+            "count=\"2\" tclass=\"0x030200\"/></gpu></pci></cpu></system>",
+            cases[i].sm, cases[i].sm);
+        struct nccl_topology topology = topology_of(text);
+        CHECK_NEAR(topology.topology.rates.nvlinks, 2 * cases[i].bytes_per_s, 1);
+    }
+}
+END_TEST
+
 static Suite *nccl_topology_suite(void)
 {
     Suite *suite = suite_create("nccl_topology");
@@ -270,6 +324,8 @@ static Suite *nccl_topology_suite(void)
     CHECK_ADD(suite, every_beginning_is_refused);
     CHECK_ADD_LOOP(suite, other_files_are_refused, sizeof refusals / sizeof *refusals);
     CHECK_ADD(suite, a_deep_bus_is_refused);
+    CHECK_ADD(suite, what_is_too_many_is_refused);
+    CHECK_ADD(suite, links_have_the_rates_of_their_generation);
     return suite;
 }
 

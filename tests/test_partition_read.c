@@ -35,6 +35,15 @@ static void check_refused(int format, const char *marked, int line, const char *
 #define NUMBERS "forward_compute_time=1, backward_compute_time=2, activation_size=3, parameter_size=4"
 START_TEST(graph_txt_is_refused_with_its_place)
 {
+    enum { LINES = 1000000 };
+    char *lines = malloc(LINES);
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    struct pipedream_graph graph;
+    memset(lines, '\n', LINES);
+    ck_assert(!pipedream_read(&graph, "f", lines, LINES, &arena, &err));
+    ck_assert_str_eq(err.message, "f: expected at most 1000000 lines, found 1000001");
+    free(lines);
     check_refused(FORMAT_PIPEDREAM, "@node1\n", 1, "expected 'id -- description");
     check_refused(FORMAT_PIPEDREAM, "a -- @b\n", 1, "expected 'description -- forward_compute_time=...', found 'b'");
     check_refused(FORMAT_PIPEDREAM, "a -- b -- " NUMBERS "\n@a -- c -- " NUMBERS "\n", 2,

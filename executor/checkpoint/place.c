@@ -181,9 +181,7 @@ void place_copy(const struct place *destination, real *to, unsigned char *covere
 {
     struct block both;
     int64_t at[MAX_DIMS];
-    if (destination->block.dim_count != source->block.dim_count ||
-        !block_intersect(&destination->block, &source->block, &both))
-        return;
+    block_intersect(&destination->block, &source->block, &both);
     memcpy(at, both.low, sizeof at);
     int last = both.dim_count - 1;
     for (;;) {
