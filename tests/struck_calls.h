@@ -37,8 +37,9 @@ static inline bool is_mark(pid_t thread, const struct __ptrace_syscall_info *inf
 }
 
 /* What befalls the child at a call of files: it is killed, or the disk is full, for that call or from it on; or from
- * the begin of the run the disk fails, for that call or for all of its kind from it on, or a signal comes between. */
-enum fault { KILLED, FULL_ONCE, FULL_ON, BROKEN_ONCE, BROKEN_ON, INTERRUPTED };
+ * the begin of the run the disk fails, for that call or for all of its kind from it on, or a signal comes between; or
+ * a call by which processes talk fails so, as where descriptors are few. */
+enum fault { KILLED, FULL_ONCE, FULL_ON, BROKEN_ONCE, BROKEN_ON, INTERRUPTED, CUT_ONCE, CUT_ON };
 
 /* Whether the call is one that needs room. */
 static inline bool needs_room(const struct __ptrace_syscall_info *info)
@@ -60,6 +61,17 @@ static inline bool can_break(const struct __ptrace_syscall_info *info)
     return is_of_files((long)info->entry.nr) || needs_room(info);
 }
 
+static inline bool is_of_talk(long call)
+{
+    static const long calls[] = { SYS_socket,     SYS_bind,     SYS_listen,   SYS_accept4, SYS_connect, SYS_getsockname,
+                                  SYS_getsockopt, SYS_recvfrom, SYS_sendto,   SYS_sendmsg, SYS_poll,    SYS_getrandom,
+                                  SYS_eventfd2,   SYS_openat,   SYS_renameat, SYS_rename };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (calls[i] == call)
+            return true;
+    return false;
+}
+
 static inline bool counts_for(enum fault fault, const struct __ptrace_syscall_info *info)
 {
     const long call = (long)info->entry.nr;
@@ -74,6 +86,9 @@ static inline bool counts_for(enum fault fault, const struct __ptrace_syscall_in
         return can_break(info);
     case INTERRUPTED:
         return call == SYS_read || call == SYS_write || call == SYS_pread64 || call == SYS_pwrite64;
+    case CUT_ONCE:
+    case CUT_ON:
+        return is_of_talk(call);
     }
     return false;
 }
@@ -99,9 +114,8 @@ static inline void fail_call(pid_t thread, bool at_exit, int why)
  * lets nobody lock the folder itself. *result: as waitpid() says it. */
 static inline int run_until(pid_t child, int at, enum fault fault, bool lock_is_file, int *result_out)
 {
-    static const int reasons[] = {
-        [FULL_ONCE] = ENOSPC, [FULL_ON] = ENOSPC, [BROKEN_ONCE] = EIO, [BROKEN_ON] = EIO, [INTERRUPTED] = EINTR
-    };
+    static const int reasons[] = { [FULL_ONCE] = ENOSPC,  [FULL_ON] = ENOSPC,  [BROKEN_ONCE] = EIO, [BROKEN_ON] = EIO,
+                                   [INTERRUPTED] = EINTR, [CUT_ONCE] = EMFILE, [CUT_ON] = EMFILE };
     int result, calls = 0, failing[MOST_FAILING] = { 0 }; /* threads whose calls return next */
     bool marked = fault > FULL_ON, over = false;
     bool locked = false;
@@ -128,7 +142,7 @@ static inline int run_until(pid_t child, int at, enum fault fault, bool lock_is_
             calls += counts;
             bool strikes =
                 counts && (calls == at || (calls > at && (fault == FULL_ON || (long)info.entry.nr == broken)));
-            if (strikes && fault == BROKEN_ON)
+            if (strikes && (fault == BROKEN_ON || fault == CUT_ON))
                 broken = (long)info.entry.nr;
             if (strikes && fault == KILLED) {
                 kill(child, SIGKILL);

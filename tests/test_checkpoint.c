@@ -188,10 +188,70 @@ START_TEST(other_models_and_seeds_are_refused)
              "), found one of %s (hash %016" PRIx64 "): run a plan for that model, ",
              save, other.graph->model_name, other.graph->model_hash, w.graph->model_name, w.graph->model_hash);
     ck_assert_msg(strstr(error.message, expected) != NULL, "%s\n%s", error.message, expected);
-    error = (struct error){ 0 };
+    error = (struct error){ 0 }, w.more.seed = 11;
+    ck_assert(!world_run(&w, &choices[0], 2, NULL, folder, 0, &error));
+    ck_assert_msg(
+        strstr(error.message, "expected the seed of this run (11), found 3: data would differ; run with --seed 3"),
+        "%s", error.message);
+    error = (struct error){ 0 }, w.more.seed = 0;
     ck_assert(!world_run(&w, &choices[0], 2, NULL, "/nonexistent", 0, &error));
+    static char long_path[CHECKPOINT_PATH_BYTES + 1];
+    memset(long_path, 'x', sizeof long_path - 1);
+    error = (struct error){ 0 };
+    ck_assert(!manifest_read(&(struct manifest){ 0 }, long_path, &error) &&
+              strncmp(error.message, "checkpoint: the path xxx", 24) == 0);
     world_close(&w), world_close(&other);
     remove_any(folder);
+}
+END_TEST
+
+/* The header of a checkpoint's only file with some bytes in place of others, as if it had been written so. */
+static void forge(const char *save, const char *from, const char *to)
+{
+    char path[2 * PATH_BYTES], name[CHECKPOINT_NAME_BYTES], *data, *text;
+    struct manifest manifest;
+    struct error error = { 0 };
+    size_t length, header;
+    checkpoint_file_name(name, 0);
+    snprintf(path, sizeof path, "%s/%s", save, name);
+    ck_assert(manifest_read(&manifest, save, &error) && file_read(&data, &length, path, &error));
+    ck_assert(safetensors_header_bytes(&header, path, (unsigned char *)data, (int64_t)length, &error));
+    char *end = data + SAFETENSORS_LENGTH_BYTES + header;
+    for (char *at = data; (at = memmem(at, (size_t)(end - at), from, strlen(from))); at++)
+        memcpy(at, to, strlen(from));
+    manifest.records[0].header_hash = hash_bytes(HASH_START, data, SAFETENSORS_LENGTH_BYTES + header);
+    ck_assert(file_write(path, data, length, &error));
+    text = manifest_write(&manifest.label, manifest.model, manifest.records, &length);
+    snprintf(path, sizeof path, "%s/" CHECKPOINT_MANIFEST, save);
+    ck_assert(text && file_write(path, text, length, &error));
+    free(text), free(data);
+    manifest_free(&manifest);
+}
+
+/* A file that is whole and of this run, but not what its ranks need. */
+START_TEST(what_is_whole_may_still_be_wrong)
+{
+    static const struct {
+        const char *from, *to, *message;
+    } cases[] = {
+        { " crc32c ", " CRC32C ", "its place and checksums in the metadata" },
+        { "\"weight/", "\"wEight/", "finds no value for an element of row " },
+        { " elements ", " Elements ", "its place and checksums in the metadata" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char folder[PATH_BYTES], save[PATH_BYTES];
+        struct world w;
+        struct error error = { 0 };
+        folder_make(folder);
+        world_open(&w, tiny_models[0]);
+        must_run(&w, &choices[0], 1, folder, NULL, 0);
+        newest_save(folder, save);
+        forge(save, cases[i].from, cases[i].to);
+        ck_assert(!world_run(&w, &choices[0], 2, NULL, folder, 0, &error));
+        ck_assert_msg(strstr(error.message, cases[i].message) != NULL, "%s", error.message);
+        world_close(&w);
+        remove_any(folder);
+    }
 }
 END_TEST
 
@@ -344,6 +404,7 @@ static Suite *checkpoint_suite(void)
     CHECK_ADD(suite, a_disk_may_take_longer_than_a_stuck_rank);
     CHECK_ADD(suite, damaged_checkpoints_are_refused);
     CHECK_ADD(suite, other_models_and_seeds_are_refused);
+    CHECK_ADD(suite, what_is_whole_may_still_be_wrong);
     CHECK_ADD(suite, containers_round_trip);
     CHECK_ADD(suite, malformed_containers_are_refused);
     return suite;

@@ -1,11 +1,12 @@
 /* Ranks that find each other by a file: the format against every change of a byte, and ranks that are there before it,
  * beside the leavings of earlier runs and of other jobs. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "tests/check.h"
 #include "executor/launch.h"
 #include "executor/meeting_file.h"
 #include "host/clock.h"
 #include "host/file.h"
+#include "tests/struck_calls.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,69 @@ START_TEST(who_waits_in_vain_is_told_why)
 }
 END_TEST
 
+#ifdef __x86_64__
+/* ---- at each call by which they talk ---- */
+enum { FEW = 2, MOST_S = 30 };
+static void *take_part_shortly(void *argument)
+{
+    struct process *p = argument;
+    struct meeting meeting = { .rank = p->rank, .rank_count = FEW, .listener = -1, .timeout_s = 0.4 };
+    struct status *page = NULL;
+    size_t bytes;
+    memcpy(meeting.token, token, sizeof token);
+    p->ok = status_open(&page, NULL, FEW, &p->error) && meeting_file_find(&meeting, folder, &p->error) &&
+            rendezvous_open(&p->rendezvous, &meeting, NULL, NULL, &p->error);
+    if (p->rendezvous)
+        rendezvous_watch(p->rendezvous, page);
+    p->ok = p->ok && (p->rank > 0 || rendezvous_put(p->rendezvous, "id", p->value, sizeof p->value, &p->error)) &&
+            rendezvous_get(p->rendezvous, "id", p->value, sizeof p->value, &bytes, &p->error);
+    if (p->rendezvous)
+        rendezvous_watch(p->rendezvous, NULL);
+    rendezvous_close(p->rendezvous);
+    status_close(page);
+    return NULL;
+}
+
+static _Noreturn void meet_under_trace(void)
+{
+    struct process processes[FEW] = { { 0 } };
+    pthread_t threads[FEW];
+    bool ok = true;
+    alarm(MOST_S);
+    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    raise(SIGSTOP);
+    for (int r = 0; r < FEW; r++) {
+        processes[r].rank = r;
+        pthread_create(&threads[r], NULL, take_part_shortly, &processes[r]);
+    }
+    for (int r = 0; r < FEW; r++) {
+        pthread_join(threads[r], NULL);
+        ok &= processes[r].ok || processes[r].error.kind != ERROR_NONE;
+    }
+    syscall(SYS_faccessat, AT_FDCWD, LAST_MARK, F_OK);
+    count_lines();
+    _exit(ok ? 0 : 1);
+}
+
+/* Both ranks end soon, and who could not go on says why. */
+START_TEST(a_call_that_fails_ends_nobody_without_a_word)
+{
+    int stride = small_share() ? 67 : share_stride() > 1 ? 31 : 1, result;
+    for (int at = 1;; at += stride) {
+        make_folder();
+        pid_t child = fork();
+        if (child == 0)
+            meet_under_trace();
+        bool struck = run_until(child, at, _i ? CUT_ON : CUT_ONCE, false, &result) >= at;
+        ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) == 0, "call %d: ended with %d", at, result);
+        remove_folder();
+        if (!struck)
+            break;
+    }
+}
+END_TEST
+#endif
+
 START_TEST(a_folder_that_is_not_there_is_named)
 {
     struct meeting meeting = { .rank_count = RANKS, .listener = -1, .token = "t" };
@@ -196,6 +260,9 @@ static Suite *meeting_file_suite(void)
     CHECK_ADD(suite, ranks_meet_by_a_file);
     CHECK_ADD(suite, who_waits_in_vain_is_told_why);
     CHECK_ADD(suite, a_folder_that_is_not_there_is_named);
+#ifdef __x86_64__
+    CHECK_ADD_LOOP(suite, a_call_that_fails_ends_nobody_without_a_word, 2);
+#endif
     TCase *leavings = tcase_create("leavings");
     tcase_set_timeout(leavings, 0);
     tcase_add_loop_test(leavings, leavings_lead_nobody_astray, 0, 3);

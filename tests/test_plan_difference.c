@@ -84,6 +84,33 @@ START_TEST(differences_name_what_is_unsaid)
         ck_assert_str_eq(d.list[i].b, clock ? "work" : "2");
     }
     differences_free(&d);
+    /* Layers that differ alike are one range, whatever else they have. */
+    b->clock = a->clock, b->loss_chunks = a->loss_chunks;
+    b->whole_blocks = true, b->chunk_group = 3, b->optimizer.part[0] = 1;
+    for (int l = 0; l < a->layer_count; l++) {
+        a->layers[l].slices = b->layers[l].slices = (int16_t)(1 + l % 2);
+        b->layers[l].zero = (int8_t)(a->layers[l].zero + 1);
+    }
+    b->layers[0].reshard = a->layers[0].reshard == RESHARD_EACH_PASS ? RESHARD_EACH_STEP : RESHARD_EACH_PASS;
+    ck_assert_msg(diff_plans(&d, a, b, &err), "%s", err.message);
+    static const char *const words[][4] = {
+        { "plan", "whole_blocks", "none", "true" },
+        { "plan", "chunk_group", "the least", "3" },
+        { "plan", NULL, NULL, NULL },
+        { "layer 0", "zero", NULL, NULL },
+        { "layer 0", "reshard", "each-pass", "false" },
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        bool found = false;
+        for (int k = 0; k < d.count; k++)
+            found |= !strcmp(d.list[k].where, words[i][0]) &&
+                     (!words[i][1] ||
+                      (!strcmp(d.list[k].what, words[i][1]) && (!words[i][3] || !strcmp(d.list[k].b, words[i][3]))));
+        ck_assert_msg(found, "%s %s", words[i][0], words[i][1]);
+    }
+    ck_assert_int_eq(mentions(&d, 1, "zero"), 1);
+    ck_assert_int_eq(d.count, 6);
+    differences_free(&d);
     plan_free(b);
     plan_free(a);
     world_close(&world);
