@@ -1,6 +1,8 @@
 /* Checkpoints: resumed runs, resharding, damage; and the safetensors container. */
 #define _GNU_SOURCE
 #include "tests/saved_runs.h"
+#include "base/text.h"
+#include "executor/hf_index.h"
 #include "executor/safetensors.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -304,6 +306,7 @@ START_TEST(malformed_containers_are_refused)
         int64_t data_bytes;
         const char *reason;
     } cases[] = {
+        { "[]", -1, "the header is longer than the file" },
         { "[]", 0, "expected an object" },
         { "{\"a\": 3}", 0, "expected {dtype, shape, data_offsets}" },
         { "{\"a\": {\"dtype\": \"F31\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 4, "expected a dtype" },
@@ -326,6 +329,16 @@ START_TEST(malformed_containers_are_refused)
         ck_assert_msg(!parse(cases[i].header, cases[i].data_bytes, &file, &error), "%s", cases[i].header);
         ck_assert_msg(strstr(error.message, cases[i].reason) != NULL, "%s: %s", cases[i].header, error.message);
     }
+    struct text index = { 0 };
+    struct hf_index *none;
+    struct error many = { 0 };
+    text_add(&index, "{\"weight_map\":{");
+    for (int i = 0; i <= 4096; i++)
+        text_printf(&index, "%s\"%d\":\"%d.safetensors\"", i > 0 ? "," : "", i, i);
+    text_add(&index, "}}");
+    ck_assert(!hf_index_parse(&none, "index", index.data, index.length, &many));
+    ck_assert_msg(strstr(many.message, "expected at most 4096 files") != NULL, "%s", many.message);
+    text_free(&index);
     unsigned char start[SAFETENSORS_LENGTH_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
     size_t length;
     struct error error = { 0 };
