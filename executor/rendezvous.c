@@ -231,13 +231,12 @@ static bool hear(struct rendezvous *r, bool *farewell)
         schedule_abort(r);
         return true;
     case FRAME_FAREWELL:
-        *farewell = true;
-        return false;
-    case FRAME_PUT:
+    case FRAME_PUT: /* these three are no answers, as was seen above */
     case FRAME_GET:
     case FRAME_BEAT:
         break;
     }
+    *farewell = true;
     return false;
 }
 

@@ -258,11 +258,10 @@ static void take_request(struct rendezvous_server *s, int rank, const struct fra
         }
         return;
     case FRAME_FAREWELL:
-        s->clients[rank]->left = true;
-        return;
-    case FRAME_DONE:
+    case FRAME_DONE: /* these three are no requests: take_frames() sends who says them away */
     case FRAME_REFUSED:
     case FRAME_VIEW:
+        s->clients[rank]->left = true;
         return;
     }
 }

@@ -7,6 +7,11 @@
 #include "host/clock.h"
 #include "host/file.h"
 #include "tests/struck_calls.h"
+#include "tests/tcp_ends.h"
+#include "executor/rendezvous_wire.h"
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,9 +212,12 @@ static _Noreturn void meet_under_trace(void)
     struct process processes[FEW] = { { 0 } };
     pthread_t threads[FEW];
     bool ok = true;
+    char unused[TOKEN_BYTES];
+    struct error error = { 0 };
     alarm(MOST_S);
     ptrace(PTRACE_TRACEME, 0, NULL, NULL);
     raise(SIGSTOP);
+    token_make(unused, &error);
     for (int r = 0; r < FEW; r++) {
         processes[r].rank = r;
         pthread_create(&threads[r], NULL, take_part_shortly, &processes[r]);
@@ -242,6 +250,149 @@ START_TEST(a_call_that_fails_ends_nobody_without_a_word)
 END_TEST
 #endif
 
+/* ---- who says what nobody of a job says ---- */
+struct liar {
+    struct meeting meeting; /* of rank 1 */
+    const void *said;       /* once it has let rank 1 in; NULL: in place of a greeting */
+    size_t bytes;
+};
+
+/* As rank 0, which knows the token. */
+static void *lie(void *argument)
+{
+    const struct liar *l = argument;
+    unsigned char greeting[GREETING_BYTES], hello[HELLO_BYTES], verdict[VERDICT_BYTES];
+    char waste[64];
+    struct pollfd knocks = { .fd = l->meeting.listener, .events = POLLIN };
+    ck_assert_int_eq(poll(&knocks, 1, -1), 1);
+    int fd = accept(l->meeting.listener, NULL, NULL);
+    ck_assert(fd >= 0 && greeting_make(greeting));
+    if (!l->said)
+        memcpy(greeting, "HTTP/1.1", 8);
+    socket_write(fd, greeting, sizeof greeting, INT64_MAX, -1);
+    if (l->said && socket_read(fd, hello, sizeof hello, INT64_MAX, -1) == SOCKET_DONE) {
+        verdict_make(verdict, VERDICT_WELCOME, hello, greeting, l->meeting.token);
+        socket_write(fd, verdict, sizeof verdict, INT64_MAX, -1);
+        socket_write(fd, l->said, l->bytes, INT64_MAX, -1);
+    }
+    while (recv(fd, waste, sizeof waste, 0) > 0)
+        continue;
+    close(fd);
+    return NULL;
+}
+
+static void count_abort(void *context)
+{
+    atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void wait_for(atomic_int *aborts)
+{
+    while (atomic_load(aborts) == 0)
+        clock_sleep_until_ns(clock_now_ns() + 10000000);
+}
+
+START_TEST(a_rank_0_that_lies_ends_the_others)
+{
+    static const struct {
+        struct frame head;
+        char body[16];
+    } says[] = {
+        { { .kind = FRAME_PUT, .key_bytes = 1 }, "a" },
+        { { .kind = FRAME_VIEW, .value_bytes = sizeof(struct view_head) }, { 0, 0, 0, 0, 9 } },
+        { { .kind = FRAME_DONE, .value_bytes = RENDEZVOUS_VALUE_BYTES + 1 }, "" },
+    };
+    for (size_t i = 0; i <= sizeof says / sizeof *says; i++) {
+        struct liar liar = { .said = i > 0 ? &says[i - 1] : NULL, .bytes = sizeof *says };
+        struct rendezvous *rendezvous = NULL;
+        struct error error = { 0 };
+        pthread_t thread;
+        atomic_int aborts;
+        atomic_init(&aborts, 0);
+        ck_assert(tcp_meeting(&liar.meeting, 2, &error));
+        pthread_create(&thread, NULL, lie, &liar);
+        struct meeting m = tcp_meeting_of(&liar.meeting, 1, 1);
+        bool met = rendezvous_open(&rendezvous, &m, count_abort, &aborts, &error);
+        ck_assert_msg(met == (i > 0) && (met || strstr(error.message, "speaks another protocol")), "%s", error.message);
+        if (met)
+            wait_for(&aborts);
+        rendezvous_close(rendezvous);
+        pthread_join(thread, NULL);
+        close(liar.meeting.listener);
+    }
+}
+END_TEST
+
+static int join_as(const struct meeting *meeting, enum purpose purpose, struct error *err)
+{
+    const struct hello hello = { .purpose = purpose, .rank = 1, .rank_count = (uint32_t)meeting->rank_count };
+    int fd = socket_connect(meeting->host, meeting->port, INT64_MAX, -1, err);
+    ck_assert_int_ge(fd, 0);
+    if (handshake_join(fd, &hello, meeting->token, INT64_MAX, -1, "rank 0", NULL, err))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Rank 1 asks for two values and says no more: it has the one that comes, and ends the job by its silence. Who comes
+ * then hears of it; and a stranger without a word loses its place in the end. */
+START_TEST(silence_ends_all)
+{
+    static const struct {
+        struct frame head;
+        char key;
+    } __attribute__((packed)) asks[] = { { { .kind = FRAME_GET, .serial = 1, .key_bytes = 1 }, 'a' },
+                                         { { .kind = FRAME_GET, .serial = 2, .key_bytes = 1 }, 'b' } };
+    struct rendezvous *ranks[2];
+    struct meeting meeting, last;
+    struct error error = { 0 };
+    struct frame answer;
+    atomic_int aborts[2];
+    char value, long_key[RENDEZVOUS_KEY_BYTES + 2];
+    atomic_init(&aborts[0], 0), atomic_init(&aborts[1], 0);
+    ck_assert(tcp_meeting(&meeting, 3, &error));
+    meeting.timeout_s = 1;
+    ck_assert(rendezvous_open(&ranks[0], &meeting, count_abort, &aborts[0], &error));
+    int stranger = socket_connect(meeting.host, meeting.port, INT64_MAX, -1, &error);
+    ck_assert_int_eq(join_as(&meeting, PURPOSE_CHANNEL, &error), -1);
+    ck_assert_msg(strstr(error.message, "speaks another protocol") != NULL, "%s", error.message);
+    error = (struct error){ 0 };
+    int fd = join_as(&meeting, PURPOSE_RENDEZVOUS, &error);
+    ck_assert_int_eq(socket_write(fd, asks, sizeof asks, INT64_MAX, -1), SOCKET_DONE);
+    clock_sleep_until_ns(clock_now_ns() + 50000000);
+    ck_assert(rendezvous_put(ranks[0], "a", "x", 1, &error));
+    ck_assert(socket_read(fd, &answer, sizeof answer, INT64_MAX, -1) == SOCKET_DONE && answer.serial == 1 &&
+              socket_read(fd, &value, 1, INT64_MAX, -1) == SOCKET_DONE && value == 'x');
+    memset(long_key, 'k', sizeof long_key), long_key[sizeof long_key - 1] = '\0';
+    ck_assert(!rendezvous_put(ranks[0], long_key, "x", 1, &error) && error.kind == ERROR_BUG);
+    wait_for(&aborts[0]);
+    last = tcp_meeting_of(&meeting, 2, 1);
+    error = (struct error){ 0 };
+    ck_assert_msg(rendezvous_open(&ranks[1], &last, count_abort, &aborts[1], &error), "%s", error.message);
+    wait_for(&aborts[1]);
+    while (recv(stranger, long_key, sizeof long_key, 0) != 0) /* its greeting, then the end */
+        clock_sleep_until_ns(clock_now_ns() + 10000000);
+    rendezvous_close(ranks[1]);
+    rendezvous_close(ranks[0]);
+    close(fd), close(stranger);
+}
+END_TEST
+
+START_TEST(where_nobody_can_listen_is_said)
+{
+    struct meeting meeting = { .rank_count = 2, .listener = -1, .host = "192.0.2.1", .port = 9, .token = "t" };
+    struct rendezvous *none;
+    struct error error = { 0 };
+    char deep[MEETING_PATH_BYTES + 1];
+    ck_assert(!rendezvous_open(&none, &meeting, NULL, NULL, &error));
+    ck_assert_msg(strstr(error.message, "rank 0, which must listen where all meet") != NULL, "%s", error.message);
+    memset(deep, 'd', sizeof deep), deep[sizeof deep - 1] = '\0';
+    error = (struct error){ 0 };
+    ck_assert(!meeting_file_find(&meeting, deep, &error));
+    ck_assert_msg(strstr(error.message, "expected a name of less than") != NULL, "%s", error.message);
+}
+END_TEST
+
 START_TEST(a_folder_that_is_not_there_is_named)
 {
     struct meeting meeting = { .rank_count = RANKS, .listener = -1, .token = "t" };
@@ -260,6 +411,9 @@ static Suite *meeting_file_suite(void)
     CHECK_ADD(suite, ranks_meet_by_a_file);
     CHECK_ADD(suite, who_waits_in_vain_is_told_why);
     CHECK_ADD(suite, a_folder_that_is_not_there_is_named);
+    CHECK_ADD(suite, a_rank_0_that_lies_ends_the_others);
+    CHECK_ADD(suite, silence_ends_all);
+    CHECK_ADD(suite, where_nobody_can_listen_is_said);
 #ifdef __x86_64__
     CHECK_ADD_LOOP(suite, a_call_that_fails_ends_nobody_without_a_word, 2);
 #endif
