@@ -46,8 +46,8 @@ enum {
     OPENING_SHARE = 4,      /* at most one in so many, */
     OPENING_TRIES = 8,      /* and so many solved, before all else where time is limited. */
     EARLY_LOOKS = 16,       /* Candidates of the formula that are walked for an early plan, of which */
-    EARLY_TRIES = 3,        /* so many are simulated until one fits: in all 3 to 5 % of a search, where time is
-                               limited. */
+    EARLY_TRIES = 3,        /* so many are simulated until one fits: where time is limited, in all 1 % of the search
+                               for gpt2, 23 % for gpt3-175b, 41 % for llama-3-70b on 8x8 h100-sxm (`--timings`). */
     EARLY_GROWTH = 3,       /* It is looked for again when the proof has done so many times as much, so that a proof
                                that takes long keeps nobody waiting: scouts of llama-3-405b find 118 s, its proof soon
                                7.1. */

@@ -131,11 +131,14 @@ bool run_pass(struct run *run, enum search_part part, bool (*body)(struct run *r
     enum search_part outer = run->part;
     if (search_part_facts[part].heuristic && run->options->skip >> part & 1)
         return true;
-    int64_t begin_ns = calls->spent_ns ? calls->spent_ns(calls->self) : 0;
+    int64_t begin_ns = calls->spent_ns ? calls->spent_ns(calls->self) : 0, inner_ns = run->inner_ns;
     run->part = part;
+    run->inner_ns = 0;
     bool good = body(run);
+    int64_t spent_ns = calls->spent_ns ? calls->spent_ns(calls->self) - begin_ns : 0;
+    run->result->parts[part].spent_ns += spent_ns - run->inner_ns;
     run->part = outer;
-    run->result->parts[part].spent_ns += calls->spent_ns ? calls->spent_ns(calls->self) - begin_ns : 0;
+    run->inner_ns = inner_ns + spent_ns;
     return good;
 }
 

@@ -94,6 +94,7 @@ struct run {
     struct search_plan early; /* for whose time ends before there is an incumbent (early.c) */
     bool beaten;              /* the best by rank was not worth it: options->worth_ns */
     enum search_part part;    /* that works now */
+    int64_t inner_ns;         /* what passes within it took, which are parts of their own */
     bool beyond;              /* of a configuration steps may take longer than is counted: it was left */
     atomic_bool stopped;      /* by time limit or cancellation; pieces of work ask at once */
     struct error *err;

@@ -503,7 +503,7 @@ static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
         run->proof_ended = count == 0;
         if (c->knapsacks + c->passes >= run->early_work) {
             run->early_work = EARLY_GROWTH * (c->knapsacks + c->passes);
-            if (!early_judge(run))
+            if (!run_pass(run, PART_EARLY, early_judge))
                 return false;
         }
     }
@@ -556,14 +556,15 @@ bool propose_first(struct run *run)
     int64_t given = run->options->proof_work > 0 ? run->options->proof_work : PROOF_WORK;
     int64_t most_work = run->options->keep_all ? INT64_MAX : given;
     bool found = false;
-    if (!open_proof(run) || !early_judge(run) || !solve_until(run, run->queue, most_work) || !first_bounds_enter(run))
+    if (!open_proof(run) || !run_pass(run, PART_EARLY, early_judge) || !solve_until(run, run->queue, most_work) ||
+        !first_bounds_enter(run))
         return false;
     first_bounds_list(run);
     if (run->stopped && run->best_ns == INT64_MAX && !early_ends(run) && !propose_scout_on(run, &found))
         return false;
     if (run->proof_ended)
         close_queue(run, run->queue);
-    return run_stops(run) || early_judge(run);
+    return run_stops(run) || run_pass(run, PART_EARLY, early_judge);
 }
 
 bool propose_rest(struct run *run)
