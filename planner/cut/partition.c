@@ -63,6 +63,13 @@ static void set_cap(struct solver *s, int64_t cap_ns)
     vectors_cap_changed(s);
 }
 
+/* How far the descent is. upper: the shortest step found, by its rows; bound: no plan that is ruled out is shorter;
+ * done: all are. */
+struct descent {
+    int64_t upper, bound;
+    bool done;
+};
+
 /* The largest Y of a plan that is shorter than `upper` when all C come to at least `sum`. */
 static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int64_t tolerance_ns)
 {
@@ -164,7 +171,7 @@ static bool is_one_stage(const struct solver *s)
 /* A plan with the stage k of the best cut is no shorter than the C of the other stages and the least C + Y of k. Where
  * that is too long, the stage is left out from here on: lower caps only raise the others' C. Matters where the lane
  * decides: there C and Y may be traded one for one, and no cap rules anything out. */
-static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
+static bool leave_out(struct solver *s, int64_t sum, struct descent *d, bool *left_out)
 {
     int64_t once = partition_once_ns(s->problem), high;
     bool alone = is_one_stage(s);
@@ -176,16 +183,16 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
         int64_t others = once + sum - cell->lower;
         bool binds = alone || (cell->tried && cell->slope > 0);
         for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
-            if (others + cell->whole >= *upper - step_tolerance(s, *upper))
+            if (others + cell->whole >= d->upper - step_tolerance(s, d->upper))
                 break;
             if (!stage_solve_whole(s, at.level, at.first, at.end, (enum effort)e, &record))
                 return false;
             struct spot_choice choice = { at.stage, record };
-            if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
+            if (record >= 0 && !take_plan(s, choice, &d->upper, &high, &slope))
                 return false;
         }
-        if (others + cell->whole >= *upper - step_tolerance(s, *upper)) {
-            *bound = min_i64(*bound, others + cell->whole);
+        if (others + cell->whole >= d->upper - step_tolerance(s, d->upper)) {
+            d->bound = min_i64(d->bound, others + cell->whole);
             stage_set_empty(s, cell);
             cell->lower = INT64_MAX;
             *left_out = true;
@@ -196,50 +203,84 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
     return true;
 }
 
-/* One cap: the plan of its best cut, and the next cap. *bound: no plan between the two is shorter. */
-static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *done)
+/* The least sum of C under the cap, as far as this effort knows it. Where a plan with such a sum is too long, none is
+ * left. */
+static bool refine_cap(struct solver *s, enum effort effort, struct descent *d, int64_t *sum)
 {
-    int64_t sum = 0, high = s->cap_ns, once = partition_once_ns(s->problem);
+    int64_t wanted_ns = d->upper - step_tolerance(s, d->upper);
+    set_most_sum(s, wanted_ns);
+    if (!cut_refine(s, effort, step_tolerance(s, d->upper) / 4, sum))
+        return false;
+    d->done = *sum == INT64_MAX || s->stopped || step_of_sum(s, *sum) >= wanted_ns;
+    if (d->done && *sum < INT64_MAX && !s->stopped)
+        d->bound = min_i64(d->bound, step_of_sum(s, *sum));
+    return true;
+}
+
+/* Whether the cap may fall far, since bounds alone rule out the upper part of it. */
+static bool falls_far(const struct solver *s, const struct descent *d, int64_t sum)
+{
+    return cap_below(s, d->upper, sum, 0) < s->cap_ns - s->cap_ns / NEAR;
+}
+
+/* Lets the cap fall as far as bounds allow. The tolerance is for what is hard to prove, where that is not far. Of one
+ * stage C + Y is the whole question then, and has met its limit. false: the cap stays, and plans are left. */
+static bool lower_cap(struct solver *s, struct descent *d, int64_t sum, bool far)
+{
+    d->done = is_one_stage(s) && !far;
+    if (d->done)
+        d->bound = min_i64(d->bound, partition_once_ns(s->problem) + stage_cell(s, s->level[0], 0, s->last)->whole);
+    if (d->done || s->stopped)
+        return true;
+    int64_t next = cap_below(s, d->upper, sum, far ? 0 : step_tolerance(s, d->upper));
+    if (next >= s->cap_ns)
+        return false;
+    d->bound = min_i64(d->bound, partition_once_ns(s->problem) + sum + next + 1);
+    set_cap(s, next);
+    return true;
+}
+
+/* One cap by relaxations: the plan of its best cut where its stages have solutions, stages that no short plan has, a
+ * lower cap. *open: that was not enough. */
+static bool relax_cap(struct solver *s, struct descent *d, bool *open)
+{
+    int64_t sum = 0, high;
+    bool left_out = false;
     double slope;
-    for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
-        set_most_sum(s, *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX);
-        if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
-            return false;
-        *done = sum == INT64_MAX || s->stopped || once + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
-        if (*done && sum < INT64_MAX && !s->stopped)
-            *bound = min_i64(*bound, once + sum + mean_high(s, sum));
-        if (*done)
-            return true;
-        if (effort == EFFORT_RELAX && !take_plan(s, solutions, upper, &high, &slope))
-            return false;
-        int64_t next = cap_below(s, *upper, sum, 0);
-        bool left_out = false, far = next < s->cap_ns - s->cap_ns / NEAR;
-        if (effort == EFFORT_RELAX && !far && !leave_out(s, sum, upper, bound, &left_out))
-            return false;
-        *done = is_one_stage(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
-        if (*done)
-            *bound = min_i64(*bound, once + stage_cell(s, s->level[0], 0, s->last)->whole);
-        if (left_out || *done || s->stopped)
-            return true;
-        if (!far) /* the tolerance is for what is hard to prove */
-            next = cap_below(s, *upper, sum, step_tolerance(s, *upper));
-        if (next < s->cap_ns) { /* the bounds alone rule out the upper part */
-            *bound = min_i64(*bound, once + sum + next + 1);
-            set_cap(s, next);
-            return true;
-        }
-    }
-    int64_t path = 0;
+    *open = false;
+    if (!refine_cap(s, EFFORT_RELAX, d, &sum))
+        return false;
+    if (d->done)
+        return true;
+    if (!take_plan(s, solutions, &d->upper, &high, &slope))
+        return false;
+    bool far = falls_far(s, d, sum);
+    if (!far && !leave_out(s, sum, d, &left_out))
+        return false;
+    *open = !left_out && !lower_cap(s, d, sum, far);
+    return true;
+}
+
+/* One cap solved: the plan of its best cut, and the next cap just below that plan's. Where a stage of the cut has no
+ * solution, it is left out. */
+static bool solve_cap(struct solver *s, struct descent *d)
+{
+    int64_t sum = 0, path = 0, high, once = partition_once_ns(s->problem);
     struct stage_times times;
+    double slope;
+    if (!refine_cap(s, EFFORT_END, d, &sum))
+        return false;
+    if (d->done || lower_cap(s, d, sum, falls_far(s, d, sum)))
+        return true;
     if (!cut_solution(s, solutions, &path, &high, &times, &slope)) {
-        *bound = min_i64(*bound, once + sum + mean_high(s, sum));
+        d->bound = min_i64(d->bound, step_of_sum(s, sum));
         block_unsolved(s);
         return true;
     }
-    if (!take_plan(s, solutions, upper, &high, &slope))
+    if (!take_plan(s, solutions, &d->upper, &high, &slope))
         return false;
-    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, step_tolerance(s, *upper)));
-    *bound = min_i64(*bound, once + sum + next + 1);
+    int64_t next = min_i64(high - 1, cap_below(s, d->upper, sum, step_tolerance(s, d->upper)));
+    d->bound = min_i64(d->bound, once + sum + next + 1);
     set_cap(s, next);
     return true;
 }
@@ -318,25 +359,25 @@ static bool bound_left(struct solver *s, int64_t upper, int64_t *bound)
 
 static bool descend(struct solver *s)
 {
-    int64_t upper = s->problem->below_ns, bound = INT64_MAX;
-    bool done = false;
-    if (!rule_out(s, upper, &bound, &done))
+    struct descent d = { s->problem->below_ns, INT64_MAX, false };
+    bool open = false;
+    if (!rule_out(s, d.upper, &d.bound, &d.done))
         return false;
-    s->result->ruled_out = done && !s->stopped;
-    done = done || s->problem->bound_only;
-    if (!done && !probe(s, &upper))
+    s->result->ruled_out = d.done && !s->stopped;
+    d.done = d.done || s->problem->bound_only;
+    if (!d.done && !probe(s, &d.upper))
         return false;
-    set_cap(s, cap_below(s, upper, s->least_ns, 0));
-    while (!done && !s->stopped)
-        if (!step_down(s, &upper, &bound, &done))
+    set_cap(s, cap_below(s, d.upper, s->least_ns, 0));
+    while (!d.done && !s->stopped)
+        if (!relax_cap(s, &d, &open) || (open && !solve_cap(s, &d)))
             return false;
     if (s->open_sum_ns < INT64_MAX)
-        bound = min_i64(bound, step_of_sum(s, s->open_sum_ns));
-    s->result->bound_ns = min_i64(bound, upper);
+        d.bound = min_i64(d.bound, step_of_sum(s, s->open_sum_ns));
+    s->result->bound_ns = min_i64(d.bound, d.upper);
     if (!s->stopped)
         return true;
-    bound = partition_quick_bound(s->problem);
-    if (s->exhausted && !bound_left(s, upper, &bound))
+    int64_t bound = partition_quick_bound(s->problem);
+    if (s->exhausted && !bound_left(s, d.upper, &bound))
         return false;
     s->result->bound_ns = min_i64(s->result->bound_ns, bound);
     return true;
