@@ -105,7 +105,8 @@ static void send_view(struct rendezvous_server *s, int rank, bool all)
     struct client *c = s->clients[rank];
     struct view_head head = { .failed = s->failed };
     int64_t now = clock_now_ns();
-    if (!c || c->fd < 0)
+    const size_t most = sizeof(struct frame) + sizeof head + (size_t)s->rank_count * sizeof *s->lines;
+    if (!c || c->fd < 0 || c->out.length + most > KEPT_BYTES_MAX)
         return;
     all = all || s->rank_count <= SMALL_JOB || now - c->full_view_ns > full_view_ns;
     if (all)
@@ -114,8 +115,6 @@ static void send_view(struct rendezvous_server *s, int rank, bool all)
         head.progress += s->lines[r].progress;
     size_t lines = head.line_count * sizeof *s->lines;
     const struct frame frame = { .kind = FRAME_VIEW, .value_bytes = (uint32_t)(sizeof head + lines) };
-    if (c->out.length + sizeof head + lines > KEPT_BYTES_MAX)
-        return;
     text_add_bytes(&c->out, (const char *)&frame, sizeof frame);
     text_add_bytes(&c->out, (const char *)&head, sizeof head);
     text_add_bytes(&c->out, (const char *)s->lines, lines);

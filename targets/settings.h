@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SETTINGS_MOST = 1 << 14, SETTINGS_DEPTH = 32 };
+enum { SETTINGS_MOST = 1 << 12, SETTINGS_DEPTH = 32 };
 struct setting {
     const char *key, *value;
     const char *file; /* where it stood */

@@ -76,7 +76,8 @@ static bool keep_site(long request)
     return is_new;
 }
 
-/* From here on, or no longer: the first request of each chain fails. Returns whether one failed since the last call. */
+/* From here on, or no longer: the first request of a chain that had none fails, and then no other until the next call.
+ * Returns whether one failed since the last call. */
 bool short_memory_each(bool on);
 bool short_memory_each(bool on)
 {
@@ -86,7 +87,7 @@ bool short_memory_each(bool on)
 
 static bool fails(void)
 {
-    if (!counts || inside || (fails_each && !atomic_load(&each_on)))
+    if (!counts || inside || (fails_each && (!atomic_load(&each_on) || atomic_load(&each_failed))))
         return false;
     inside = true;
     long request = atomic_fetch_add(&requests, 1) + 1;

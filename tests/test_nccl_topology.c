@@ -211,6 +211,7 @@ static const struct refusal {
     { SYSTEM(""), "t: expected <gpu>, found none: name the file" },
     { SYSTEM("<gpu dev=\"0\" sm=\"90\"/>"), "t:3: expected <gpu> inside <pci>, found it elsewhere" },
     { SYSTEM("<net/>"), "t:3: expected <net> inside <nic>" },
+    { SYSTEM("<other/>"), "t: expected <gpu>, found none: name the file" },
     { SYSTEM("<pci/>"), "t:3: <pci busid>: expected 1 to 31 characters, found none" },
     { SYSTEM("<pci busid=\"a\" link_speed=\"7 GT/s\"/>"),
       "expected 2.5, 5, 8, 16, 32 or 64 \"GT/s\", found \"7 GT/s\"" },

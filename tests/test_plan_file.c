@@ -1,6 +1,8 @@
 /* The plan file there and back, what others added to it, hostile files, and the context that it was made in. */
 #include "base/num.h"
 #include "formats/plan_file.h"
+#include "formats/plan_json.h"
+#include "formats/predicted_check.h"
 #include "tests/small_plans.h"
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +33,12 @@ START_TEST(file_round_trip)
                                      .breakdown_names = names,
                                      .breakdown_ns = parts,
                                      .analytic = true };
+    int64_t host[2] = { 5, 6 };
+    prediction.host_bytes = host, prediction.host_available_bytes = 7, prediction.micro_batches_simulated = 3;
+    prediction.accuracy.words = "as", prediction.accuracy.runs = 2, prediction.accuracy.median = 0.5;
     struct plan_context context = full_context();
+    context.reserve = "auto";
+    plan->layers[0].offload = OFFLOAD_BOTH;
     size_t length = 0, again_length = 0;
     char *text = plan_json_write(plan, &prediction, &context, &length);
     struct plan_file *file = NULL;
@@ -55,6 +62,46 @@ START_TEST(file_round_trip)
     free(again);
     free(text);
     plan_file_free(file);
+    plan_free(plan);
+}
+END_TEST
+
+/* What a file predicts is held against what is found, value by value. */
+START_TEST(predictions_hold_or_are_named)
+{
+    struct plan *plan = small_plan(8);
+    int64_t peaks[2] = { 100, 200 }, available[2] = { 300, 300 };
+    struct prediction prediction = { .step_ns = 1500000000,
+                                     .fits = true,
+                                     .stage_count = 2,
+                                     .peak_bytes = peaks,
+                                     .available_bytes = available,
+                                     .analytic = true };
+    static const struct {
+        const char *from, *to, *message; /* of the text; NULL: it holds */
+    } cases[] = {
+        { "", "", NULL },
+        { "\"step_s\": 1.5", "\"step_s\": 1.6", "the plan's program says 1.5, the file 1.6" },
+        { "\"fits\": true", "\"fits\": false", "the plan's program says true, the file false" },
+        { "\"fits\": true", "\"fits\": 3", "expected true or false, found a number" },
+        { "100", "100, 2", "expected 2 values, found 3" },
+        { "\"mfu\"", "\"x-mfu\"", "expected the key \"mfu\", found an object without it" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct json_doc *doc = NULL;
+        struct error err = { 0 };
+        size_t length = 0;
+        char *text = plan_json_write(plan, &prediction, NULL, &length), changed[1 << 14];
+        const char *at = strstr(strstr(text, "\"predicted\""), cases[i].from);
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from));
+        ck_assert_msg(json_parse(&doc, "f", changed, strlen(changed), &err), "%s", err.message);
+        bool holds = predicted_holds(json_member(json_root(doc), "predicted"), plan, &prediction, &err);
+        ck_assert_msg(holds == !cases[i].message &&
+                          (holds || (err.kind == ERROR_GATE && strstr(err.message, cases[i].message))),
+                      "%zu: %s", i, err.message);
+        json_free(doc);
+        free(text);
+    }
     plan_free(plan);
 }
 END_TEST
@@ -274,6 +321,7 @@ static Suite *plan_file_suite(void)
 {
     Suite *suite = suite_create("plan_file");
     CHECK_ADD(suite, file_round_trip);
+    CHECK_ADD(suite, predictions_hold_or_are_named);
     CHECK_ADD(suite, file_keeps_what_others_added);
     CHECK_ADD(suite, file_round_trip_random);
     CHECK_ADD(suite, file_refuses);

@@ -70,10 +70,9 @@ static bool read_row(struct reading *out, const struct making *m, const struct h
         words++;
         at += used;
     }
-    if (*at || words == 0 || (out->count > 0 && out->count < words))
-        return fail_kind(m->err, ERROR_BUG, "row %s: expected weights of layer %s, all or none of: %s", row->name,
-                         m->tensors->graph->layers[m->layer].name, row->weights);
-    return true;
+    return (!*at && words > 0 && (out->count == 0 || out->count == words)) ||
+           fail_kind(m->err, ERROR_BUG, "row %s: expected weights of layer %s, all or none of: %s", row->name,
+                     m->tensors->graph->layers[m->layer].name, row->weights);
 }
 
 /* The weight's size along a letter; rows of padding are no rows of the checkpoint. 0: it has no such letter. */
@@ -81,9 +80,7 @@ static int64_t size_of(const struct hf_tensors *t, const struct reading *r, int 
 {
     const char *at = strchr(r->letters[piece], letter);
     const struct weight *weight = &t->graph->weights[r->weight[piece]];
-    if (!at)
-        return 0;
-    return at == r->letters[piece] ? weight->valid_rows : weight->size[at - r->letters[piece]];
+    return !at ? 0 : at == r->letters[piece] ? weight->valid_rows : weight->size[at - r->letters[piece]];
 }
 
 static int split_dims(const char *dims, char words[MAX_DIMS][WORD_BYTES])
@@ -101,6 +98,7 @@ static bool read_dim(const struct making *m, const struct reading *r, const char
                      int64_t begin[HF_MOST_PIECES], int64_t step[HF_MOST_PIECES][WORD_BYTES])
 {
     const bool in_turn = strchr(word, '*') && word[0] != '*';
+    bool sound = true;
     *size = 0;
     for (int p = 0; p < r->count; p++) {
         int64_t product = 1;
@@ -110,8 +108,7 @@ static bool read_dim(const struct making *m, const struct reading *r, const char
             if (word[i] == '*' && in_turn)
                 begin[p] = p * product;
             step[p][i] = product;
-            if (!factor || !mul_i64(&product, product, factor))
-                return fail_kind(m->err, ERROR_BUG, "row %s: dim %s is none of the weights'", r->row->name, word);
+            sound = sound && factor > 0 && mul_i64(&product, product, factor);
         }
         if (word[0] == '*' ? !add_i64(size, *size, product) : p > 0 && product != *size)
             return fail_kind(
@@ -121,7 +118,7 @@ static bool read_dim(const struct making *m, const struct reading *r, const char
         if (word[0] != '*')
             *size = product;
     }
-    return true;
+    return sound || fail_kind(m->err, ERROR_BUG, "row %s: dim %s is none of the weights'", r->row->name, word);
 }
 
 static bool read_shape(const struct making *m, const struct reading *r, struct hf_tensor *tensor)
