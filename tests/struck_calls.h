@@ -38,8 +38,8 @@ static inline bool is_mark(pid_t thread, const struct __ptrace_syscall_info *inf
 
 /* What befalls the child at a call of files: it is killed, or the disk is full, for that call or from it on; or from
  * the begin of the run the disk fails, for that call or for all of its kind from it on, or a signal comes between; or
- * a call by which processes talk fails so, as where descriptors are few. */
-enum fault { KILLED, FULL_ONCE, FULL_ON, BROKEN_ONCE, BROKEN_ON, INTERRUPTED, CUT_ONCE, CUT_ON };
+ * a call by which processes talk fails so, as where descriptors are few, or is interrupted. */
+enum fault { KILLED, FULL_ONCE, FULL_ON, BROKEN_ONCE, BROKEN_ON, INTERRUPTED, CUT_ONCE, CUT_ON, TALK_INTERRUPTED };
 
 /* Whether the call is one that needs room. */
 static inline bool needs_room(const struct __ptrace_syscall_info *info)
@@ -89,6 +89,8 @@ static inline bool counts_for(enum fault fault, const struct __ptrace_syscall_in
     case CUT_ONCE:
     case CUT_ON:
         return is_of_talk(call);
+    case TALK_INTERRUPTED:
+        return call == SYS_recvfrom || call == SYS_sendto || call == SYS_poll || call == SYS_accept4;
     }
     return false;
 }
@@ -114,8 +116,10 @@ static inline void fail_call(pid_t thread, bool at_exit, int why)
  * lets nobody lock the folder itself. *result: as waitpid() says it. */
 static inline int run_until(pid_t child, int at, enum fault fault, bool lock_is_file, int *result_out)
 {
-    static const int reasons[] = { [FULL_ONCE] = ENOSPC,  [FULL_ON] = ENOSPC,  [BROKEN_ONCE] = EIO, [BROKEN_ON] = EIO,
-                                   [INTERRUPTED] = EINTR, [CUT_ONCE] = EMFILE, [CUT_ON] = EMFILE };
+    static const int reasons[] = {
+        [FULL_ONCE] = ENOSPC,  [FULL_ON] = ENOSPC,  [BROKEN_ONCE] = EIO, [BROKEN_ON] = EIO,
+        [INTERRUPTED] = EINTR, [CUT_ONCE] = EMFILE, [CUT_ON] = EMFILE,   [TALK_INTERRUPTED] = EINTR
+    };
     int result, calls = 0, failing[MOST_FAILING] = { 0 }; /* threads whose calls return next */
     bool marked = fault > FULL_ON, over = false;
     bool locked = false;

@@ -542,6 +542,13 @@ START_TEST(unknown_families_have_no_names)
     ck_assert_str_eq(err.message, "no tensor that checkpoints of this family have is known to hold the weight "
                                   "1.attention.q_norm_gain of the plan's model");
     graph_free(graph);
+    graph = tiny_graph(
+        "{\"model_type\":\"llama\",\"hidden_size\":16,\"intermediate_size\":32,\"num_attention_heads\":4,"
+        "\"num_key_value_heads\":2,\"num_hidden_layers\":1,\"vocab_size\":32,\"max_position_embeddings\":8}");
+    err = (struct error){ 0 }; /* heads of queries in turn with as many of keys and values are what GPT-NeoX has */
+    ck_assert(!hf_tensors_of(&tensors, hf_tensor_names_of("gpt_neox"), true, graph, &err));
+    ck_assert_msg(strstr(err.message, "is known to hold weights of unequal sizes as ") != NULL, "%s", err.message);
+    graph_free(graph);
 }
 END_TEST
 

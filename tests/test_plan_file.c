@@ -1,5 +1,6 @@
 /* The plan file there and back, what others added to it, hostile files, and the context that it was made in. */
 #include "base/num.h"
+#include "base/text.h"
 #include "formats/plan_file.h"
 #include "formats/plan_json.h"
 #include "formats/predicted_check.h"
@@ -294,6 +295,15 @@ START_TEST(file_refuses)
     expect_bad_edit("\"zero\": 3", "\"zero\": 4", "zero");
     expect_bad_edit("\"full\"", "\"fully\"", "recompute");
     expect_bad_edit("\"hash\": \"1", "\"hash\": \"g", "hexadecimal");
+    struct text many = { 0 };
+    text_add(&many, "{\"format\":\"cleave-plan\",\"version\":1,\"decisions\":{\"batch\":8,\"sequence\":8,\"dtype\":"
+                    "\"fp32\",\"schedule\":"
+                    "\"1f1b\",\"micro_batches\":1,\"layers\":[{\"layers\":\"0-1024\",\"dims\":[\"dp\"]}],\"stages\":[");
+    for (int s = 0; s <= 1024; s++)
+        text_printf(&many, "%s{\"layers\":\"%d\",\"atoms\":[1],\"turns\":1024}", s > 0 ? "," : "", s);
+    text_add(&many, "]}}");
+    expect_bad_file(many.data, "expected at most 1048576 stages and replicas, found more");
+    text_free(&many);
 }
 END_TEST
 

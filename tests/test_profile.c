@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const char *const sample =
-    "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"m\", \"dtype\": \"fp32\", "
+    "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"m\", \"device\": \"d\", \"reference_ranks\": 4, "
+    "\"dtype\": \"fp32\", "
     "\"memory_outside_arena_bytes\": 5, \"memory_tables_bytes\": 3, \"memory_pinned_bytes\": 9, \"instruction_ns\": "
     "1700, \"reference_ns\": 20000000,"
     "\"compute_under_communication\": 1.25,"

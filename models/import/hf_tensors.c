@@ -125,6 +125,7 @@ static bool read_shape(const struct making *m, const struct reading *r, struct h
 {
     char words[MAX_DIMS][WORD_BYTES];
     int64_t begin[HF_MOST_PIECES], step[HF_MOST_PIECES][WORD_BYTES], inner = 1;
+    bool counts = true;
     tensor->dim_count = split_dims(r->row->dims, words);
     tensor->piece_count = r->count;
     for (int p = 0; p < r->count; p++)
@@ -138,10 +139,9 @@ static bool read_shape(const struct making *m, const struct reading *r, struct h
                 if (words[d][i] != '*')
                     tensor->pieces[p].stride[strchr(r->letters[p], words[d][i]) - r->letters[p]] = step[p][i] * inner;
         }
-        if (!mul_i64(&inner, inner, tensor->shape[d]))
-            return fail_kind(m->err, ERROR_INPUT, "a tensor of 2^63 elements or more");
+        counts = counts && mul_i64(&inner, inner, tensor->shape[d]);
     }
-    return true;
+    return counts || fail_kind(m->err, ERROR_INPUT, "a tensor of 2^63 elements or more");
 }
 
 static const char *write_name(const struct making *m, const char *row, int64_t expert)
@@ -167,10 +167,10 @@ static bool add_tensor(struct making *m, const struct hf_tensor *tensor)
 {
     struct hf_tensors *t = m->tensors;
     struct hf_tensor *list = arena_more(&t->arena, t->list, t->count, &m->room, sizeof *list);
-    if (!list || !tensor->name)
-        return fail_memory(m->err);
-    if (t->count == MOST_TENSORS)
-        return fail_kind(m->err, ERROR_INPUT, "expected a checkpoint of at most %d tensors", MOST_TENSORS);
+    bool fits = t->count < MOST_TENSORS;
+    if (!list || !tensor->name || !fits)
+        return fits ? fail_memory(m->err)
+                    : fail_kind(m->err, ERROR_INPUT, "expected a checkpoint of at most %d tensors", MOST_TENSORS);
     t->list = list;
     list[t->count++] = *tensor;
     return true;
