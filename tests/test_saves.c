@@ -147,6 +147,12 @@ static bool strike_once(const struct scenario *s, int at, enum fault fault, stru
             manifest_free(&manifest);
         }
     }
+    if (fault >= BROKEN_ONCE) { /* a lock's file that was made and could not be locked, or not removed, stays, and locks
+                                   nobody out */
+        char lock[LONG_PATH_BYTES];
+        snprintf(lock, sizeof lock, "%s/.lock", folder);
+        unlink(lock);
+    }
     check_kept(s, folder, after, what);
     world_close(&w);
     remove_any(folder);
