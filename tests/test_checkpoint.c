@@ -2,10 +2,13 @@
 #define _GNU_SOURCE
 #include "tests/saved_runs.h"
 #include "base/text.h"
+#include "executor/checkpoint/parts.h"
+#include "executor/checkpoint/rank_file.h"
 #include "executor/hf_index.h"
 #include "executor/safetensors.h"
 #include "host/clock.h"
 #include "host/file.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -203,6 +206,68 @@ START_TEST(other_models_and_seeds_are_refused)
     ck_assert(!manifest_read(&(struct manifest){ 0 }, long_path, &error) &&
               strncmp(error.message, "checkpoint: the path xxx", 24) == 0);
     world_close(&w), world_close(&other);
+    remove_any(folder);
+}
+END_TEST
+
+/* More than the system may take in before it is brought to the disk. */
+START_TEST(long_tensors_are_written_in_stretches)
+{
+    enum { BYTES = (1 << 26) + 4 };
+    struct run_options options = run_options_default();
+    struct rank rank = { .options = &options };
+    struct tensor tensor = { .name = "a", .type = TENSOR_U8, .dim_count = 1, .shape = { BYTES }, .bytes = BYTES };
+    struct place place = { { .dim_count = 1, .count = { BYTES } }, 0, BYTES };
+    const void *data = calloc(1, BYTES);
+    int buffer = -1;
+    struct rank_file file = { .rank = &rank,
+                              .count = 1,
+                              .tensors = &tensor,
+                              .places = &place,
+                              .buffers = &buffer,
+                              .data = &data,
+                              .bytes = BYTES };
+    const struct checkpoint_label label = { .step = 1, .save = 1, .file_count = 1 };
+    struct file_record record;
+    struct stat status;
+    struct error error = { 0 };
+    char folder[PATH_BYTES], name[CHECKPOINT_NAME_BYTES];
+    folder_make(folder);
+    ck_assert(status_open(&options.status, NULL, 1, &error));
+    void *bytes = (void *)(uintptr_t)data;
+    int at = open(folder, O_RDONLY | O_DIRECTORY);
+    ck_assert_msg(rank_file_write(&file, at, &label, &record, &error), "%s", error.message);
+    checkpoint_file_name(name, 0);
+    ck_assert(fstatat(at, name, &status, 0) == 0 && status.st_size == record.bytes && record.bytes > BYTES);
+    close(at);
+    arena_free(&file.arena);
+    status_close(options.status);
+    free(bytes);
+    remove_any(folder);
+}
+END_TEST
+
+/* The path of a folder that can be opened, and of a save in it that cannot. */
+START_TEST(a_folder_may_be_too_deep)
+{
+    char folder[PATH_BYTES], deep[CHECKPOINT_PATH_BYTES];
+    struct world w;
+    struct error error = { 0 };
+    folder_make(folder);
+    int length = snprintf(deep, sizeof deep, "%s", folder);
+    while (length < CHECKPOINT_PATH_BYTES - 8) {
+        int more = CHECKPOINT_PATH_BYTES - 8 - length > 250 ? 200 : CHECKPOINT_PATH_BYTES - 8 - length;
+        deep[length] = '/';
+        memset(deep + length + 1, 'd', (size_t)more - 1);
+        deep[length += more] = '\0';
+        ck_assert_int_eq(mkdir(deep, 0777), 0);
+    }
+    world_open(&w, tiny_models[0]);
+    ck_assert(!world_run(&w, &choices[0], 1, deep, NULL, 0, &error));
+    ck_assert_msg(strstr(error.message, "checkpoint: the path /") != NULL, "%s", error.message);
+    world_close(&w);
+    for (char *slash; strlen(deep) > strlen(folder) && (slash = strrchr(deep, '/')); *slash = '\0')
+        ck_assert_int_eq(rmdir(deep), 0);
     remove_any(folder);
 }
 END_TEST
@@ -418,6 +483,8 @@ static Suite *checkpoint_suite(void)
     CHECK_ADD(suite, damaged_checkpoints_are_refused);
     CHECK_ADD(suite, other_models_and_seeds_are_refused);
     CHECK_ADD(suite, what_is_whole_may_still_be_wrong);
+    CHECK_ADD(suite, long_tensors_are_written_in_stretches);
+    CHECK_ADD(suite, a_folder_may_be_too_deep);
     CHECK_ADD(suite, containers_round_trip);
     CHECK_ADD(suite, malformed_containers_are_refused);
     return suite;

@@ -188,6 +188,33 @@ START_TEST(a_full_disk_loses_nothing)
 }
 END_TEST
 
+/* Where the folder itself cannot be locked another run's lock is a file, too. */
+START_TEST(a_lock_may_be_a_file)
+{
+    const struct scenario run = { &one, 0, 1, 1, false, false, 1, "a lock that is a file", true };
+    char folder[PATH_BYTES], lock[LONG_PATH_BYTES];
+    struct world w;
+    int result;
+    folder_make(folder);
+    world_open(&w, tiny_models[0]);
+    snprintf(lock, sizeof lock, "%s/.lock", folder);
+    for (int owned = 1; owned >= 0; owned--) {
+        int file = owned ? open(lock, O_RDWR | O_CREAT, 0666) : -1;
+        ck_assert(!owned || flock(file, LOCK_EX | LOCK_NB) == 0);
+        pid_t child = fork();
+        if (child == 0)
+            be_killed(&w, &run, folder);
+        run_until(child, INT32_MAX, BROKEN_ONCE, true, &result);
+        ck_assert(WIFEXITED(result) && WEXITSTATUS(result) == owned);
+        if (owned)
+            close(file);
+    }
+    ck_assert_int_eq(folder_each(folder, NULL), 1);
+    world_close(&w);
+    remove_any(folder);
+}
+END_TEST
+
 enum { BREAKING = 2, BREAKS = INTERRUPTED - BROKEN_ONCE + 1 };
 START_TEST(a_broken_disk_loses_nothing)
 {
@@ -386,7 +413,10 @@ START_TEST(other_runs_checkpoints_stay)
     w.more.seed = 11;
     is_refused(&w, &one, 4, folder, NULL, 0, "of another seed, 3: go on from it with --resume ");
     w.more.seed = 0;
+    must_run(&w, &one, 6, other, NULL, 1); /* a save beside the next steps */
+    w.more.checkpoint_overwrite = true;
     must_run(&w, &one, 2, other, NULL, 0);
+    w.more.checkpoint_overwrite = false;
     is_refused(&w, &four, 4, folder, other, 0, "holds step 4 of another plan: ");
     holds(folder, 4, 1);
     must_run(&w, &one, 4, folder, NULL, 0); /* the same again */
@@ -514,6 +544,7 @@ static Suite *saves_suite(void)
 #ifdef __x86_64__
     CHECK_ADD_LOOP(suite, a_full_disk_loses_nothing, 2 * SCENARIOS);
     CHECK_ADD_LOOP(suite, a_broken_disk_loses_nothing, BREAKING * BREAKS);
+    CHECK_ADD(suite, a_lock_may_be_a_file);
 #endif
     CHECK_ADD(suite, a_flipped_bit_is_refused);
     CHECK_ADD(suite, what_is_wrong_is_named);

@@ -148,15 +148,14 @@ static bool write_all(const struct rank *rank, int file, const char *name, const
         ssize_t put = write(file, (const char *)data + done, bytes - done < STRETCH ? bytes - done : STRETCH);
         if (put < 0 && errno == EINTR)
             continue;
-        if (put < 0)
-            return checkpoint_io_fail(err, "write", name);
-        done += (size_t)put;
-        if (done - synced < STRETCH)
-            continue;
-        if (fdatasync(file) != 0)
-            return checkpoint_io_fail(err, "bring to the disk", name);
-        synced = done;
-        status_beat(rank->options->status, rank->rank);
+        done += put > 0 ? (size_t)put : 0;
+        bool stretch = done - synced >= STRETCH;
+        if (put < 0 || (stretch && fdatasync(file) != 0))
+            return checkpoint_io_fail(err, put < 0 ? "write" : "bring to the disk", name);
+        if (stretch) {
+            synced = done;
+            status_beat(rank->options->status, rank->rank);
+        }
     }
     return true;
 }
