@@ -145,10 +145,10 @@ static void write_digest(struct json_writer *w, const struct certificate *c, con
     write_members(&copy, c, space);
     json_end_object(&copy);
     char *text = json_finish(&copy, &length);
-    if (text && json_parse(&doc, "certificate", text, length, &err) && certificate_digest(digest, json_root(doc)))
-        json_put_string(w, "digest", digest);
-    else
-        w->text.failed = true; /* out of memory */
+    bool well =
+        text && json_parse(&doc, "certificate", text, length, &err) && certificate_digest(digest, json_root(doc));
+    json_put_string(w, "digest", digest);
+    w->text.failed |= !well; /* out of memory */
     json_free(doc);
     free(text);
 }

@@ -177,7 +177,7 @@ static bool read_yaml(struct scan *scan)
         c = scan_peek(scan);
         if (c != '\0' && strchr("&*!|>%@`", c))
             return scan_fail(scan, "expected a value, found \"%c\": anchors, tags and blocks are not read", c);
-        bool quoted = c == '"' || c == '\'';
+        bool quoted = c == '"' || c == '\'', is_new = true;
         if (!scan_expression(scan, ""))
             return false;
         if (scan->buffer.length == 0 && !quoted) {
@@ -185,10 +185,10 @@ static bool read_yaml(struct scan *scan)
                 return scan_fail(scan, "expected at most %d mappings within each other, found more", SETTINGS_DEPTH);
             level[depth].indent = indent;
             level[depth++].path = key;
-        } else if (!add_new(scan, first, &key, line, column)) {
-            return false;
+        } else {
+            is_new = add_new(scan, first, &key, line, column);
         }
-        if (!ends_line(scan))
+        if (!is_new || !ends_line(scan))
             return false;
     }
     return true;

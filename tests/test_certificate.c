@@ -1,4 +1,5 @@
 /* Certificates of random searches: the checker accepts all of them, as they are written now and were before. */
+#include "formats/certificate_write.h"
 #include "planner/space/config_name.h"
 #include "planner/search/search_parts.h"
 #include "tests/written_certificate.h"
@@ -497,9 +498,33 @@ START_TEST(folded_records_are_few_and_true)
 }
 END_TEST
 
+/* What few searches claim. */
+START_TEST(all_that_can_be_claimed_is_written)
+{
+    static const int cut[] = { 0, 3 };
+    struct search_result result = {
+        .certificate = { .coarse = true, .widened = 1 << CHOICE_ZERO, .ideals = 0, .orders_bound_ns = 5 }
+    };
+    struct space space = space_default(8, 0, DTYPE_BF16);
+    struct json_writer w = { 0 };
+    size_t length;
+    space.cut = (struct space_cut){ 2, cut };
+    json_begin_object(&w);
+    certificate_write(&w, &result, &space);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    static const char *const words[] = { "\"widened\": [\n      \"zero\"", "\"coarse\": true", "\"orders_bound_ns\": 5",
+                                         "\"stages\": [" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        ck_assert_msg(strstr(text, words[i]) != NULL, "%s: %s", words[i], text);
+    free(text);
+}
+END_TEST
+
 static Suite *certificate_suite(void)
 {
     Suite *suite = suite_create("certificate");
+    CHECK_ADD(suite, all_that_can_be_claimed_is_written);
     CHECK_ADD(suite, other_buckets_are_refused);
     CHECK_ADD(suite, there_is_no_gap_to_no_bound);
     CHECK_ADD(suite, what_older_ones_claim_of_the_simulation_is_told_apart);
