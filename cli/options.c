@@ -115,10 +115,11 @@ static bool take(const struct verb *verb, int argc, char **argv, int *i, void *o
     return store(verb, option, value, options, err);
 }
 
-/* No option has a blank in its name: that is somebody else's arguments in one word. */
+/* No option has a blank in its name, nor another one in its value: that is somebody else's arguments in one word. */
 static bool is_option(const char *word)
 {
-    return word[0] == '-' && word[1] && word[strcspn(word, "= \n\t")] != ' ' && !strpbrk(word, "\n");
+    return word[0] == '-' && word[1] && word[strcspn(word, "= \n\t")] != ' ' && !strpbrk(word, "\n") &&
+           !strstr(word, " --");
 }
 
 bool options_parse(const struct verb *verb, int argc, char **argv, void *options, const char **operands,

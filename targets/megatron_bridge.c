@@ -448,8 +448,26 @@ static bool read_setting(struct recipe *r, const char *path, size_t length, cons
     return set_path(r, full, word);
 }
 
+/* "--recipe NAME" on a command line: what the recipe sets is not known here. False: out of memory. */
+static bool note_recipe(struct recipe *r, const char *option, size_t length, const char *end)
+{
+    static const char *const options[] = { "recipe", "config", NULL };
+    char words[96];
+    for (int i = 0; options[i]; i++) {
+        if (length != strlen(options[i]) || memcmp(option, options[i], length) != 0)
+            continue;
+        const char *name = option + length;
+        while (name < end && (*name == ' ' || *name == '='))
+            name++;
+        snprintf(words, sizeof words, "--%s %.*s", options[i], (int)min_i64(64, (int64_t)path_length(name, end)), name);
+        return add_unknown(r, words);
+    }
+    return true;
+}
+
 static bool read_settings(struct recipe *r, const char *p, const char *end, const char *around)
 {
+    const char *begin = p;
     while (p < end) {
         if (*p == '\n')
             r->line++;
@@ -474,6 +492,8 @@ static bool read_settings(struct recipe *r, const char *p, const char *end, cons
             continue;
         }
         const char *q = p + length;
+        if (!*around && p - begin >= 2 && p[-1] == '-' && p[-2] == '-' && !note_recipe(r, p, length, end))
+            return false;
         while (q < end && (*q == ' ' || *q == '\t'))
             q++;
         if (q + 1 < end && *q == '=' && q[1] != '=') {

@@ -162,7 +162,7 @@ def others_tools(folder):
     check("whose plan is read again", cleave("show", folder / "read.json")[0] == 0, out)
     large = ("--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --vocab-size 50257 "
              "--bf16 --micro-batch-size 4")
-    code, out, err = cleave("estimate", "--from", "megatron", f"{large} --global-batch-size 64", "--cluster", "1x8:h100-sxm")
+    code, out, err = cleave("estimate", "--from", "megatron", f"--micro-batch-size=4 {large} --global-batch-size 64", "--cluster", "1x8:h100-sxm")
     check("what makes it fit is farther away", code == 3 and "one change that makes it fit:\n  tp 4 in place of 1: " in out, (code, out, err))
     code, out, err = cleave("estimate", "--from", "megatron", f"{large} --global-batch-size 4", "--cluster", "1x1:l40s")
     check("nothing makes it fit", code == 3 and "several at once: cleave plan MODEL --target megatron-lm" in out, (code, out, err))

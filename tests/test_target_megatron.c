@@ -122,7 +122,8 @@ START_TEST(test_command_line)
         "--num-layers-per-virtual-pipeline-stage 4 "
         "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce "
         "--overlap-param-gather "
-        "--microbatch-group-size-per-virtual-pipeline-stage 6 --recompute-granularity selective --lr 3e-4 --train-iters 100 --no-such-thing 3 --tp-comm-overlap");
+        "--microbatch-group-size-per-virtual-pipeline-stage 6 --recompute-granularity selective --lr 3e-4 "
+        "--train-iters 100 --no-such-thing 3 --tp-comm-overlap");
     ck_assert_int_eq(read.devices, 32);
     ck_assert_int_eq(read.launch.tensor, 2);
     ck_assert_int_eq(read.launch.data, 4);
@@ -344,11 +345,13 @@ START_TEST(test_recipes)
     uint64_t set = 0;
     ck_assert(operators_read(&set, "core+gate+up+act"));
     ck_assert_uint_eq(read.launch.excepted, set);
-    static const char line[] = "torchrun x.py model.tensor_model_parallel_size=2 train.micro_batch_size=1 "
+    static const char line[] = "torchrun x.py --recipe a model.tensor_model_parallel_size=2 train.micro_batch_size=1 "
                                "model.recompute_modules=[core_attn,mlp] model.recompute_granularity=selective";
     ck_assert_msg(bridge->read(&read, &arena, "args", line, sizeof line - 1, &err), "%s", err.message);
     ck_assert_int_eq(read.launch.tensor, 2);
     ck_assert_uint_eq(read.launch.excepted, set);
+    ck_assert_int_eq(read.unknown_count, 1);
+    ck_assert_str_eq(read.unknown[0], "--recipe a");
     static const char wrong[] = "cfg.model.tensor_model_parallel_size = 2\ncfg.model.sequence_parallel = maybe\n";
     ck_assert(!bridge->read(&read, &arena, "r.py", wrong, sizeof wrong - 1, &err));
     ck_assert_msg(strstr(err.message, "r.py:2: model.sequence_parallel: expected True or False"), "%s", err.message);
