@@ -140,7 +140,7 @@ static bool check_patiently(struct checker *c, const struct config *config, cons
     return good;
 }
 
-/* Of devices of several types the search does not add up the stages' rooms as is done here. */
+/* Where devices are of several types, the search does not add up the stages' rooms as is done here. */
 static bool check_memory(struct checker *c, const struct config *config, const char *name,
                          const struct claimed_config *claimed, const struct price_table *table)
 {
@@ -194,7 +194,7 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     return good;
 }
 
-/* Of a configuration with a program whose first bound is known. */
+/* Checks a configuration that has a program, and whose first bound is known. */
 static bool check_priced(struct checker *c, const struct config *config, const char *name,
                          const struct claimed_config *claimed, int64_t first_bound_ns)
 {
@@ -306,7 +306,7 @@ static bool check_config(struct checker *c, const struct config *config, const s
 
 /* ---- schedules that the formula does not bound ---- */
 
-/* Of these the certificate says how many there are, and how short they are not simulated. */
+/* The certificate says how many these are, and below what none is simulated. */
 static bool check_unbounded(struct checker *c)
 {
     char name[CONFIG_NAME_BYTES];

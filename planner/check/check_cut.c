@@ -155,7 +155,7 @@ static bool sweep(struct cutter *c)
     return true;
 }
 
-/* Of all layers; INT64_MAX: there is no cut. */
+/* The least value of a cut of all layers; INT64_MAX: there is none. */
 static int64_t least_of_sweep(const struct cutter *c, const struct way *ways)
 {
     return c->nearest[0] == 0 ? ways[spot(c, 0, 0)].best : INT64_MAX;

@@ -128,7 +128,7 @@ static bool walk_open(struct ideals_walk *w, const struct cut_problem *p, struct
 
 /* ---- rows ---- */
 
-/* Of stages of one mesh each; false: one lacks room for nothing at all. */
+/* Sets what room stages of one mesh each have; false: one lacks room for nothing at all. */
 static bool set_room(struct ideals_walk *w)
 {
     for (int r = 0; r + 1 < w->rows && w->p->mesh_count == 0; r++) {

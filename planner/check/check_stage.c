@@ -222,8 +222,8 @@ static int64_t whole_bound(struct stage_solver *s, int relaxed, int64_t otherwis
     return max_i64(otherwise, (int64_t)ceil(bound - fmax(fabs(bound) * 1e-9, 1e-6)));
 }
 
-/* Of one threshold, as far as it is below that of others. A choice that breaks a limit within GLPK's tolerance is
- * looked for again, with a little less room; not where GLPK gave up. */
+/* Solves for one threshold, as far as it is below that of others. A choice that breaks a limit within GLPK's tolerance
+ * is looked for again, with a little less room; not where GLPK gave up. */
 static int64_t solve_whole(struct stage_solver *s)
 {
     int relaxed = relax(s, 0);

@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "planner/check/check_cut_parts.h"
 
-/* Of a stage so far. */
+/* What the layers of a stage take so far. */
 struct stage_use {
     int64_t total[LIMIT_COUNT], peak, path_ns;
 };
@@ -117,8 +117,8 @@ static int64_t least_of_all(const struct cut_problem *p, int what, bool each_mes
     return sum;
 }
 
-/* Of the longest stage what it takes of a limit: no less than the mean over stages, or over meshes, since that of a
- * stage of r meshes counts r times. */
+/* The longest stage takes no less of a limit than the mean over stages, or over meshes, since what a stage of r meshes
+ * takes counts r times. */
 static int64_t mean_of(const struct cut_problem *p, int what)
 {
     return ceil_div(least_of_all(p, what, p->mesh_count > 0), p->mesh_count > 0 ? p->mesh_count : p->stage_count);

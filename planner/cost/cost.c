@@ -252,7 +252,7 @@ static struct cost local_cost(const struct facts *facts, const struct program *p
 
 /* ---- communication ---- */
 
-/* Of the larger buffer of each pair: under these bytes curves hold a collective. */
+/* Bytes of the larger buffer of each pair: under these curves hold a collective. */
 static int64_t curve_bytes(const struct program *program, const struct instr *instr)
 {
     int64_t sum = 0;
@@ -461,7 +461,7 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
     return cost_instr(facts, program, stage, instr).ns;
 }
 
-/* Of a layer of experts; 0: of another. */
+/* How many experts of the layer lie on a rank; 0: it has none. */
 static int64_t experts_of_rank(const struct program *program, int stage, const struct segment *segment)
 {
     unsigned sharing = 0;

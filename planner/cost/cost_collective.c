@@ -90,7 +90,7 @@ int64_t cost_mesh_devices(const struct cluster *cluster, int type)
     return devices > 1 ? devices : 0;
 }
 
-/* Of its links, the share that a device has to so many others of its node: where each two devices have links of their
+/* The share of its links that a device has to so many others of its node: where each two devices have links of their
  * own instead of a switch, those to devices outside of the group are no way. */
 static double mesh_share(const struct cluster *cluster, const struct group_part *part, int level, double others)
 {
@@ -331,7 +331,7 @@ static struct group resized(const struct group *group, int ranks, int concurrent
     return other;
 }
 
-/* Of a curve for this very group; or of the nearest group's, scaled by what the formulas say of the two. A group over
+/* By the curve of this very group; or by the nearest group's, scaled by what the formulas say of the two. A group over
  * several types has no curve. */
 static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes, double wire_bytes,
                      const struct group *group, struct cost *out)

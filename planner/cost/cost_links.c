@@ -92,7 +92,7 @@ static void group_needs(struct needs *needs, const struct facts *facts, const st
 }
 
 /* ---- messages ---- */
-/* Of the stage's ranks those that use the rank's link at the level. */
+/* How many of the stage's ranks use the rank's link at the level. */
 static int sharers(const struct cluster *cluster, const struct plan *plan, int stage, int rank, int level)
 {
     if (!is_shared(cluster, rank, level))

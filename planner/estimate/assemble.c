@@ -182,7 +182,7 @@ static int thriftiest(const struct price_table *table, int class_index, int64_t 
     return pick;
 }
 
-/* Of a stage, about; INT64_MAX: some layer needs more in passing. */
+/* What a stage needs, about; INT64_MAX: some layer needs more in passing. */
 static int64_t needed_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
                             const int *in_flight, int64_t most_passing_bytes)
 {

@@ -191,7 +191,7 @@ void estimate_note_length(struct estimate *estimate, const struct program *progr
     estimate->program_instrs = program_instrs(program);
 }
 
-/* Of a program that is laid out. kept: gets the step that was simulated; NULL: nobody wants it. */
+/* Simulates a program that is laid out. kept: gets the step that was simulated; NULL: nobody wants it. */
 static bool measure(struct estimate *estimate, struct timeline **kept, const struct program *program,
                     const struct facts *facts, const struct durations *durations, const struct judging *judging,
                     struct error *err)

@@ -49,7 +49,7 @@ int estimate_micro_batch_unit(const struct plan *plan)
     return turns * (schedule->grouped ? schedule_group(plan) : schedule_unit(schedule, plan->stage_count));
 }
 
-/* Of the stage's activations so many have places when a step has so many micro-batches. */
+/* How many micro-batches' activations the stage holds at once when a step has so many micro-batches. */
 static int places(const struct plan *plan, int stage, int micro_batches)
 {
     struct schedule_place place = schedule_place_even(plan->stage_count, stage, micro_batches, 0);

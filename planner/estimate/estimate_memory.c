@@ -149,7 +149,7 @@ static int64_t turns_in_places(const struct plan *plan)
     return turns;
 }
 
-/* Of how many micro-batches the second look is, after one at few that took so many instructions; 0: none is worth it.
+/* How many micro-batches the second look is at, after one at few that took so many instructions; 0: none is worth it.
  * The last ones find the places that those of the whole step find. */
 static int settling_micro_batches(const struct plan *plan, int64_t few_instrs, int few)
 {

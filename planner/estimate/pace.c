@@ -136,7 +136,7 @@ void paced_apart_close(struct paced_apart *apart)
     apart->priced = false;
 }
 
-/* Of what so many micro-batches take. */
+/* What the further micro-batches take, if so many take ns. */
 static int64_t further_ns(const struct pace *pace, int64_t ns, int micro_batches)
 {
     return mul_div_i64(ns, pace->further, micro_batches, MAX_TIME_NS);
@@ -164,8 +164,8 @@ bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena 
     return true;
 }
 
-/* Of what the stage's parts leave of the step, waits for bytes that are used again, all that communicates has its
- * share: it comes later then. */
+/* What the stage's parts leave of the step are waits for bytes that are used again. All that communicates comes later
+ * by them, and gets its share. */
 static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
 {
     int64_t communication_ns = 0, left_ns = waits_ns;

@@ -44,7 +44,7 @@ static void exchange_tied(const struct pipeline *p, const struct chain *chain, i
         end_ns[h.stage[i]] = max_i64(in_ns[i], out_ns[i]);
 }
 
-/* Of the layer's gradients, which are its copy's as well, those that no other layer has. */
+/* What a layer and its copy exchange: the gradients that no other layer has. */
 static int64_t copy_ns(const struct pipeline *p, const struct chain *chain, int stage, int other, int place)
 {
     const struct layer_price *price = p->price[plan_stage_of_copy(p->plan, place, 0) != stage][place];

@@ -108,7 +108,7 @@ static bool repeat_links(struct pipeline *p, struct arena *arena)
     return true;
 }
 
-/* Of the link's makers, or readers, which piece. */
+/* Which piece makes what the link carries (0), or reads it (1). */
 static int end_of(const struct link *link, int end)
 {
     return end == 0 ? link->maker : link->reader;

@@ -80,7 +80,7 @@ static int64_t times(int64_t ns, double factor)
     return (int64_t)fmin((double)ns * factor, (double)MAX_TIME_NS);
 }
 
-/* Of a layer that hands updated weights out mostly that is what its step takes. */
+/* What a layer's step takes is mostly handing out the updated weights, where it does that: so that is scaled. */
 static const struct layer_price *on_other_links(const struct layer_price *price, const struct plan_layer *layer,
                                                 double factor, struct arena *arena)
 {

@@ -249,7 +249,7 @@ static bool take_result(struct explainer *e, struct search_result *result, bool 
     return true;
 }
 
-/* Of a search in the space, in the time that is left. */
+/* Options of a search in the space, in the time that is left. */
 static struct search_options options_in(struct explainer *e, const struct space *space)
 {
     struct search_options options = e->options;

@@ -19,7 +19,7 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* Of each choice the value that needs least memory, of those that are allowed. */
+/* The space in which each choice has the value that needs least memory, of those that are allowed. */
 static struct space thrifty(const struct space *space)
 {
     struct space s = *space;

@@ -14,7 +14,7 @@ static bool no_more_memory(const struct point *a, const struct point *b)
     return a->peak_bytes <= b->peak_bytes;
 }
 
-/* Of each type. */
+/* a has no more devices of any type than b. */
 static bool no_more_devices(const struct point *a, const struct point *b)
 {
     for (int t = 0; t < MAX_TYPES; t++)
@@ -43,7 +43,7 @@ static void keep_point(struct frontier *f, const struct point *at, no_more *chea
     f->count++;
 }
 
-/* Of the whole cluster. */
+/* The point of a solution on the whole cluster. */
 static struct point point_of(const struct explainer *e, const struct solution *solution)
 {
     const struct cluster *cluster = e->facts->cluster;
@@ -54,7 +54,7 @@ static struct point point_of(const struct explainer *e, const struct solution *s
     return point;
 }
 
-/* Of the devices that are left. */
+/* The point of a solution on the devices that are left. */
 static bool point_on(struct explainer *e, const struct varied *varied, const struct solution *solution,
                      struct point *out, struct error *err)
 {
@@ -159,7 +159,7 @@ bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct e
            keep_simulated(e, out, err) && solve_downwards(e, out, err) && keep_known(e, out, no_more_memory, err);
 }
 
-/* Of parts that fall the rest is left out where nothing fits. */
+/* Parts of one kind fall: where nothing fits one of them, the smaller ones are left out. */
 bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err)
 {
     struct variation parts[MOST_PARTS];

@@ -108,7 +108,7 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     return ok;
 }
 
-/* Of two devices the newer one's. */
+/* Where the two are of different devices, the newer one's choices count. */
 static bool merge_tuned(struct profile *to, const struct profile *base, const struct profile *more)
 {
     static const struct gpu_choices none;

@@ -26,7 +26,7 @@ static void list_used(struct knapsack_solver *s, const int *x, int from, int to)
             s->used[s->used_count++] = i;
 }
 
-/* Of the point that s->used lists. */
+/* What the point costs that s->used lists. */
 static int64_t point_cost(const struct knapsack_solver *s, const int *x)
 {
     int64_t cost = 0, row[KNAPSACK_ROWS] = { 0 };
@@ -73,7 +73,7 @@ void knapsack_offer(struct knapsack_solver *s, const int *x)
     offer_used(s, x);
 }
 
-/* Of a group's options that have room the cheapest, the earlier of equals; -1: none has. */
+/* The cheapest of a group's options that have room, the earlier of equals; -1: none has. */
 static int cheapest_option(const double *price, const int *x, const int *hi, int from, int to)
 {
     double least = INFINITY;
@@ -237,7 +237,7 @@ static bool invert(int n, double a[BASIS][BASIS], double inverse[BASIS][BASIS])
     return true;
 }
 
-/* Of the point that s->used lists. */
+/* The column of the point that s->used lists. */
 static struct column point_column(const struct knapsack_solver *s, const int *x)
 {
     struct column column = { .convexity = 1 };

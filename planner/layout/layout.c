@@ -70,7 +70,7 @@ static bool stack_persistent(struct program *program, int stage, bool host, cons
     return true;
 }
 
-/* Of the first layer that has it. */
+/* The ZeRO stage of the first layer that has the weight. */
 static int zero_of_weight(const struct program *program, int weight)
 {
     for (int i = 0; i < program->graph->segment_count; i++) {
@@ -200,7 +200,7 @@ static void join_wrapped(const struct program *program, int stage, const struct 
     }
 }
 
-/* Of what does not persist: behind `top`. */
+/* What does not persist lies behind `top`. */
 static void give_offsets(struct program *program, int stage, bool host, const struct lifetimes *t, int64_t top)
 {
     for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++) {

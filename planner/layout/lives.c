@@ -226,7 +226,7 @@ static void find_waited(const struct stage_program *list, int *waited)
         waited[done] = list->instr_count - 1;
 }
 
-/* Of a stage, by instruction. */
+/* What spans an instruction of a stage is in, by instruction. */
 struct spans {
     int *begin, *visit_end, *pass_end;
     int *waited; /* NULL: exchanges of tokens run beside nothing */

@@ -90,7 +90,7 @@ bool place_lists_open(struct place_work *w)
     return w->reach;
 }
 
-/* Of all pairs, those apart are the ends before a start. */
+/* All pairs without those that are apart: for each start, the ends before it. */
 int64_t place_count_pairs(const struct place_work *w)
 {
     int64_t pairs = (int64_t)w->count * (w->count - 1) / 2;

@@ -325,8 +325,8 @@ void lower_forget_values(struct lowering *l, const struct action *action)
     }
 }
 
-/* Of a layer that runs again the first segment that does so since what it makes was forgotten; -1: none was. Found: it
- * is known which do. */
+/* The first segment of a layer that runs again since what it makes was forgotten; -1: none was. found: it is known
+ * which do. */
 static int first_again(const struct lowering *l, int layer, bool found)
 {
     const struct graph_layer *own = &l->graph->layers[layer];

@@ -116,7 +116,7 @@ static bool has_climbed(const struct run *run, const struct candidate *climbed, 
     return alike >= (few ? CLIMB_ALIKE : 1);
 }
 
-/* Of plans that are ranked and that nobody has judged. */
+/* The shortest step by the walk of plans that nobody has judged. */
 static int64_t best_ranked(const struct run *run, int ranked)
 {
     int64_t best_ns = INT64_MAX;
@@ -126,7 +126,7 @@ static int64_t best_ranked(const struct run *run, int ranked)
     return best_ns;
 }
 
-/* Of plans whose walks are dear those do not climb that would not lead with as much of their step as climbing left of
+/* A plan whose walk is dear does not climb where it would not lead with as much of its step as climbing left of
  * another's, or as it may leave. */
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
 {

@@ -412,7 +412,7 @@ static void keep_times(struct layer_price *price, const struct layer_price *plai
 #undef PRICE
 }
 
-/* Of so many strategies. */
+/* Makes room for the prices of so many strategies. */
 static bool open_table(struct price_table *table, struct arena *arena, const struct price_book *book,
                        const struct strategy *strategies, int count, struct error *err)
 {

@@ -269,7 +269,7 @@ bool sample_resize(struct sample *s, const struct graph *graph, const struct mes
 {
     bool same = s->plan->batch == graph->batch && !memcmp(s->plan->stages[0].atom, mesh->size, sizeof mesh->size);
     set_sizes(s, graph, mesh);
-    if (same) { /* which `explain` of a 70B plan saves 1 % of its time */
+    if (same) { /* without it `explain` of a 70B plan takes 3 % longer */
         s->program->graph = graph;
         return true;
     }

@@ -126,7 +126,7 @@ static int64_t instr_ns(const struct sample *s, const struct facts *facts, struc
     return known_ns(s, facts, known, key, instr);
 }
 
-/* Of what stands on the path no more than it takes by any strategy. */
+/* What an instruction of the path takes at least, whatever the strategy. */
 static int64_t least_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
     const struct instr *instr = &s->program->stages[0].instrs[index];
@@ -147,7 +147,7 @@ void sample_price_instrs(struct sample *s, const struct facts *facts, struct ker
     }
 }
 
-/* Of the micro-batches after the first, which add to the gradients that it left. */
+/* What it takes in micro-batches after the first, which add to the gradients that it left. */
 static int64_t adding_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
     const struct instr *instr = &s->program->stages[0].instrs[index];

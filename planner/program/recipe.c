@@ -109,7 +109,7 @@ static void assign_segment(const struct assigning *a, int segment)
         if (axis >= 0 && dimension->ring && has_tag(s, TAG_KEY) && s->weight_count == 0)
             out->ring_atom = (int8_t)atom;
     }
-    /* Of attention whose heads share keys each slice would begin their gradients anew. */
+    /* Where heads of attention share keys, each slice would begin their gradients anew. */
     bool shared = kernel_facts[s->kernel].attends && s->arguments.kv_heads < s->axes[s->in[0].axis[2]].size;
     if (layer->slices <= 1 || out->ring_atom >= 0 || shared)
         return;

@@ -28,7 +28,7 @@ struct families {
     int solves_left, looks_left; /* looks: relaxations */
 };
 
-/* Of few configurations more is looked at than what promises to win. */
+/* Where there are few configurations, more is looked at than what promises to win. */
 static bool has_many(const struct run *run)
 {
     return run->config_count > FAMILY_ALL;

@@ -73,7 +73,8 @@ static bool list_others(struct run *run)
     return true;
 }
 
-/* Of those that lack memory any may be the best with a little more: where they are many, none is said to be near. */
+/* Any configuration that lacks memory may be the best with a little more: where they are many, none is said to be near.
+ */
 static bool memory_decides(const struct certificate *c)
 {
     int64_t lacking = 0;

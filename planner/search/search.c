@@ -225,7 +225,7 @@ static bool stops(void *self)
     return run_stops(self);
 }
 
-/* Of another search of the space under other facts: what is near its best. */
+/* The configurations are those that were near the best of another search of the space, under other facts. */
 static bool list_among(struct run *run)
 {
     size_t count = (size_t)run->options->among_count;

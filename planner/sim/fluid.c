@@ -91,7 +91,7 @@ void fluid_leave(struct fluid *fluid, int slot)
     s->passage_count = 0;
 }
 
-/* Of what is left of the link, those that need less than their share take what they need, until all that remain want
+/* Passages that need less than their share of what is left of the link take what they need, until all that remain want
  * more: these share it by their flows. */
 static void divide(struct fluid_link *link)
 {

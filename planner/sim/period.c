@@ -1,4 +1,4 @@
-/* Of each stage the zone is the longest part of its list in which every instruction has a successor: the same work for
+/* A stage's zone is the longest part of its list in which every instruction has a successor: the same work for
  * micro-batches one period later, `length` places on and `ns` later. All stages are cut at one moment that lies in all
  * zones. The longer step is then
  *
@@ -235,7 +235,7 @@ struct passage {
     bool moves; /* the two differ */
 };
 
-/* Of passages so far, the last to leave the link, and the last of another slot than that one's. */
+/* The passage that leaves the link last so far, and the last of another slot than that one's. */
 struct leaving {
     struct passage last, other;
 };
@@ -263,7 +263,7 @@ static const struct link_uses *uses_of(const struct durations *d, const struct p
     return d->links ? d->links(d->self, program, stage, &program->stages[stage].instrs[index]) : NULL;
 }
 
-/* Of links that several lanes use; passages: NULL, to count them. users: (links) */
+/* Lists the passages over links that several lanes use; passages: NULL, to count them. users: (links) */
 static int list_passages(const struct durations *d, const struct program *program, const struct timeline *early,
                          const struct timeline *late, const int *users, struct passage *passages)
 {

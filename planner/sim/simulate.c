@@ -58,7 +58,7 @@ struct sim_rank {
     int64_t next_ns;              /* when the next work begins or a part of it ends; INT64_MAX none */
     bool dirty;
 };
-/* Of the norm-reduces of all stages that belong together. */
+/* Where the norm-reduces of all stages meet that belong together. */
 struct meeting {
     int arrived;
     int64_t begin_ns, longest_ns;
@@ -122,7 +122,7 @@ enum {
     MASK_COMMUNICATION = ((1 << LANE_COUNT) - 1) & ~(MASK_COMPUTE | 1 << LANE_COPY_IN | 1 << LANE_COPY_OUT)
 };
 
-/* Of a lane, while those of the mask run. */
+/* How fast a lane is while those of the mask run. */
 static int64_t lane_rate(const struct sim_rank *rank, int lane, unsigned running)
 {
     if (lane == LANE_COMPUTE)

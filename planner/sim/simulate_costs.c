@@ -86,7 +86,7 @@ static struct host_issue issue_of(const void *self, const struct program *progra
     return cost_issue(((const struct priced *)self)->facts, program, stage, instr);
 }
 
-/* Of the types that the stage lives on, the slowest decides. */
+/* The slowest of the types that the stage lives on decides. */
 static void cost_slow_down(const void *self, const struct program *program, int stage, double *compute,
                            double *communication)
 {

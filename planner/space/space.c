@@ -77,7 +77,7 @@ int degrees_inside(const struct degrees *d)
            (d->experts_over >= EXPERTS_OVER_TENSOR ? d->tensor : 1);
 }
 
-/* Of the data-parallel ranks. */
+/* How many of the data-parallel ranks share out the experts. */
 static int expert_ranks(const struct degrees *d)
 {
     return d->expert > 1 ? d->expert / degrees_inside(d) : 1;

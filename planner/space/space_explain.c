@@ -80,7 +80,7 @@ static void explain_tensor(struct text *out, const struct space *space, const st
     text_printf(out, ", found %lld", (long long)space->tensor.values[0]);
 }
 
-/* Of the degrees with one value the product. */
+/* Says what degrees with one value each multiply to. */
 static void explain_product(struct text *out, const struct space *space, int devices)
 {
     static const enum space_choice degrees[] = { CHOICE_PP, CHOICE_TP, CHOICE_CP, CHOICE_DP };

@@ -310,7 +310,7 @@ static bool ends(struct listing *l)
     return l->ended;
 }
 
-/* Of at least `micro` sequences the smallest micro-batch that divides a rank's share into no more than can be run; more
+/* The smallest micro-batch of at least `micro` sequences that divides a rank's share into no more than can be run; more
  * than `last`: none does. */
 static int64_t next_micro(const struct making *m, int64_t micro, int64_t last)
 {

@@ -46,7 +46,7 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
     }
 }
 
-/* Of use where gradients at least are sharded: slices gather and reduce less at a time. */
+/* Slices are of use where gradients at least are sharded: they gather and reduce less at a time. */
 static bool takes_slices(const struct strategies *list, const struct plan_layer *layer, int64_t slices)
 {
     return slices == 1 || (list->sharded && layer->zero >= 2) || list->ruled ||

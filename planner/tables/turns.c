@@ -16,7 +16,7 @@ struct turns_reach {
     int peer, count;
 };
 
-/* Of the first replica to the others, by level; their number. */
+/* Lists at which levels the first replica reaches the others; returns how many levels these are. */
 static int list_reaches(const struct cluster *cluster, const struct plan *plan, struct turns_reach out[MAX_LEVELS])
 {
     int count = 0, last = -1;
@@ -60,8 +60,8 @@ struct turns_making {
     struct error *err;
 };
 
-/* Of a stage with so many meshes before it in the pipeline, made once for equal types: there at the first such place.
- * m->refused: there is none. */
+/* Makes the table of a stage with so many meshes before it in the pipeline, once for equal types: at the first such
+ * place. m->refused: lowering refused it. */
 static bool table_at(struct turns_making *m, int before, int shape, const struct price_table **out)
 {
     struct workbench *bench = m->bench;

@@ -52,7 +52,7 @@ static void run_full(struct writing *w)
     }
 }
 
-/* Of the backward passes that follow each other half put their weights' gradients off. */
+/* Half of the backward passes that follow each other put their weights' gradients off. */
 static void put_off(struct writing *w)
 {
     int passes = 2 * (w->outer + 1);
