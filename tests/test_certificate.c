@@ -509,12 +509,15 @@ START_TEST(all_that_can_be_claimed_is_written)
     struct json_writer w = { 0 };
     size_t length;
     space.cut = (struct space_cut){ 2, cut };
+    space.rule_count = 1;
+    space.rules[0] =
+        (struct layer_rule){ .first = 0, .last = 1, .choice = CHOICE_ZERO, .allowed = { .count = 1, .values = { 3 } } };
     json_begin_object(&w);
     certificate_write(&w, &result, &space);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
     static const char *const words[] = { "\"widened\": [\n      \"zero\"", "\"coarse\": true", "\"orders_bound_ns\": 5",
-                                         "\"stages\": [" };
+                                         "\"stages\": [", "\"last\": 1" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         ck_assert_msg(strstr(text, words[i]) != NULL, "%s: %s", words[i], text);
     free(text);

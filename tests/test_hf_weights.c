@@ -548,6 +548,18 @@ START_TEST(unknown_families_have_no_names)
     err = (struct error){ 0 }; /* heads of queries in turn with as many of keys and values are what GPT-NeoX has */
     ck_assert(!hf_tensors_of(&tensors, hf_tensor_names_of("gpt_neox"), true, graph, &err));
     ck_assert_msg(strstr(err.message, "is known to hold weights of unequal sizes as ") != NULL, "%s", err.message);
+    /* rows that are wrong themselves */
+    static const struct hf_tensor_row parts[] = { { "attention", "a", "h", "q=hnd none=hnd" }, { 0 } },
+                                      letters[] = { { "attention", "a", "h*z", "q=hnd" }, { 0 } };
+    const struct hf_tensor_names names[] = { { .prefix = "", .groups = { parts } },
+                                             { .prefix = "", .groups = { letters } } };
+    static const char *const messages[] = { "row a: expected weights of layer ",
+                                            "row a: dim h*z is none of the weights'" };
+    for (int i = 0; i < 2; i++) {
+        err = (struct error){ 0 };
+        ck_assert(!hf_tensors_of(&tensors, &names[i], true, graph, &err) && err.kind == ERROR_BUG);
+        ck_assert_msg(strncmp(err.message, messages[i], strlen(messages[i])) == 0, "%s", err.message);
+    }
     graph_free(graph);
 }
 END_TEST

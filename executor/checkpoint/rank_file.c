@@ -109,12 +109,11 @@ static bool widen_in_place(struct rank_file *file, struct error *err)
         if (file->buffers[i] < 0 || !checkpoint_is_half(file->rank, file->buffers[i]))
             continue;
         real *wide = arena_alloc(&file->arena, (size_t)file->places[i].count + 1, sizeof *wide);
-        if (!wide)
-            return fail_memory(err);
-        widen(file, i, wide);
+        if (wide)
+            widen(file, i, wide);
         file->data[i] = wide;
     }
-    return true;
+    return !file->arena.failed || fail_memory(err);
 }
 
 /* The label, then each tensor's place and checksums. NULL: out of memory. */
@@ -185,10 +184,9 @@ bool rank_file_write(struct rank_file *file, int folder, const struct checkpoint
 {
     char name[CHECKPOINT_NAME_BYTES];
     size_t header_bytes;
-    if (!widen_in_place(file, err))
-        return false;
+    const bool wide = widen_in_place(file, err);
     checkpoint_file_name(name, file->rank->rank);
-    const struct tensor_note *notes = make_notes(file, label);
+    const struct tensor_note *notes = wide ? make_notes(file, label) : NULL;
     char *header = notes ? safetensors_write(file->tensors, file->count, notes, file->count + 1, &header_bytes) : NULL;
     if (!header)
         return fail_memory(err);

@@ -24,6 +24,7 @@ struct saver {
     bool under_way; /* from its order until all ranks' files are whole, on rank 0 until it is committed */
     enum errand errand;
     pthread_t thread;
+    bool has_thread;       /* of the errand; without one it was done at once */
     pthread_mutex_t mutex; /* of what follows, while there is a thread */
     pthread_cond_t changed;
     atomic_bool copying;
@@ -68,7 +69,8 @@ static bool join(struct saver *s, struct error *err)
 {
     if (s->errand == ERRAND_NONE)
         return true;
-    pthread_join(s->thread, NULL);
+    if (s->has_thread)
+        pthread_join(s->thread, NULL);
     s->errand = ERRAND_NONE;
     return s->errand_well || fail_kind(err, s->error.kind, "%s", s->error.message);
 }
@@ -138,15 +140,13 @@ static void *run_errand(void *argument)
 }
 
 /* Where there is no thread to be had, now. */
-static bool start(struct saver *s, enum errand errand, struct error *err)
+static void start(struct saver *s, enum errand errand)
 {
     s->errand = errand;
     s->errand_done = false;
-    if (pthread_create(&s->thread, NULL, run_errand, s) == 0)
-        return true;
-    run_errand(s);
-    s->errand = ERRAND_NONE;
-    return s->errand_well || fail_kind(err, s->error.kind, "%s", s->error.message);
+    s->has_thread = pthread_create(&s->thread, NULL, run_errand, s) == 0;
+    if (!s->has_thread)
+        run_errand(s);
 }
 
 static bool is_done(struct saver *s)
@@ -202,16 +202,12 @@ static bool advance(struct saver *s, struct error *err)
     if (!s->under_way || s->missing > 0 || !is_done(s))
         return true;
     if (s->errand != ERRAND_COMMIT) {
-        if (!start(s, ERRAND_COMMIT, err))
-            return false;
-        if (s->errand == ERRAND_NONE) /* there was no thread to be had: it is done */
-            end_save(s, s->committed_ns);
+        start(s, ERRAND_COMMIT);
         return true;
     }
-    if (!join(s, err))
-        return false;
+    bool well = join(s, err);
     end_save(s, s->committed_ns);
-    return true;
+    return well;
 }
 
 bool saver_decide(struct saver *s, int64_t steps_done, bool later, struct save_order *order, struct error *err)
@@ -242,14 +238,12 @@ static bool exchange_record(struct saver *s, int to, int from, struct file_recor
 static bool finish_all(struct saver *s, struct error *err)
 {
     const struct transport *t = s->rank->transport;
-    if (s->errand == ERRAND_COMMIT) {
-        if (!join(s, err))
-            return false;
+    const bool committed = s->errand == ERRAND_COMMIT;
+    bool well = join(s, err);
+    if (committed)
         end_save(s, s->committed_ns);
-        return true;
-    }
-    if (!join(s, err))
-        return false;
+    if (committed || !well)
+        return well;
     saver_hear(s, 0, &(struct save_word){ .record = s->record, .has_record = true });
     for (int r = 1; r < t->rank_count; r++) {
         struct save_word word = { .has_record = true };
@@ -287,10 +281,10 @@ static bool await_commit(struct saver *s, struct error *err)
     unsigned char done = 1;
     if (t->rank > 0)
         return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, 0, &done, sizeof done, err);
-    for (int r = 1; r < t->rank_count; r++)
-        if (!t->exchange(t->self, LANE_COMPUTE, r, &done, sizeof done, -1, NULL, 0, err))
-            return false;
-    return true;
+    bool well = true;
+    for (int r = 1; well && r < t->rank_count; r++)
+        well = t->exchange(t->self, LANE_COMPUTE, r, &done, sizeof done, -1, NULL, 0, err);
+    return well;
 }
 
 /* A place for the copy; without one the steps wait for the disk. */
@@ -316,7 +310,8 @@ static bool save(struct saver *s, bool last, struct error *err)
         rank_file_copy(&s->file, s->room);
     else
         atomic_store(&s->copying, true);
-    return start(s, ERRAND_WRITE, err);
+    start(s, ERRAND_WRITE);
+    return true;
 }
 
 bool saver_save(struct saver *s, const struct save_order *order, bool last, struct error *err)
