@@ -181,12 +181,12 @@ struct outcome gpu_run_as(enum dtype dtype, const char *model, const struct tiny
     ck_assert(comm_threads_open(transports, plan->rank_count, &error));
     ck_assert_msg(data_synthetic(&data, sample_shape_of(graph), 7, &error), "%s", error.message);
     struct run_options options = run_options_default();
-    options.step_count = write ? 1 : settings.steps, options.no_graph = settings.no_graphs, options.seed = 3,
-    options.deterministic = settings.fixed_bits, options.learning_rate = 1e-2;
+    options.step_count = write ? 1 + settings.saves_beside : settings.steps, options.no_graph = settings.no_graphs,
+    options.seed = 3, options.deterministic = settings.fixed_bits, options.learning_rate = 1e-2;
     options.data = &data, options.device = device, options.poison = true;
     options.context = &outcome, options.on_step = on_step, options.on_note = on_note;
     options.learned = settings.learned;
-    options.checkpoint_dir = write, options.resume_dir = resume;
+    options.checkpoint_dir = write, options.checkpoint_every = 1, options.resume_dir = resume;
     if (settings.gradients) {
         settings.gradients->program = program;
         options.on_gradient = on_gradient;

@@ -37,6 +37,7 @@ struct gradients {
 };
 extern struct run_settings { /* of the runs that follow */
     int steps;               /* STEPS unless a test says otherwise */
+    int saves_beside;        /* steps of a run that saves, but for its last */
     bool fixed_bits, no_graphs;
     int refuse_each;             /* the library refuses one product of so many; 0: none */
     bool compares_apart;         /* it tries what would be done without its epilogue twice before */
