@@ -94,6 +94,7 @@ struct uniform_trial {
     int64_t formula_ns;      /* the least by the closed form of what shards no weights; 0: none, or that misled */
     struct search_peer peer; /* of the shortest plan, which was glanced at with this treatment: */
     struct space peer_space;
+    struct search_known known; /* that plan, for the search of the whole combination */
     struct price_shelf prices;
     struct pace_shelf paces;
     struct search_result *whole; /* of the best combination, where a glance did not do; NULL: it did */
@@ -151,6 +152,7 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
     own.time_limit_ns = t->options->time_limit_ns > 0 ? search_time_left(t->options, t->start_ns) : 0;
     if (t->options->time_limit_ns > 0 && own.time_limit_ns == 0)
         return true;
+    own.known = effort == EFFORT_WHOLE ? &t->known : NULL;
     if (effort != EFFORT_WHOLE) {
         own.skip |= 1u << PART_FAMILIES | 1u << PART_CLIMB;
         own.rank_count = LIGHT_RANKED;
@@ -232,7 +234,7 @@ static bool glance(struct uniform_trial *t, struct combination *combination, str
     if (kept >= 0)
         tried->step_ns = result->plans[kept].estimate->prediction.step_ns;
     if (kept >= 0 && (t->best_ns == 0 || tried->step_ns < t->best_ns)) {
-        const struct search_plan *plan = &result->plans[kept];
+        struct search_plan *plan = &result->plans[kept];
         t->best_ns = tried->step_ns;
         t->peer = (struct search_peer){ plan->config, plan->ranked_ns, tried->step_ns, plan->estimate->effort };
         t->peer_space = space;
@@ -242,6 +244,11 @@ static bool glance(struct uniform_trial *t, struct combination *combination, str
         bool does = whole || t->options->any_plan; /* where any will do, that of a glance does */
         t->whole = does ? result : NULL;
         t->whole_kept = kept;
+        if (!does) {
+            estimate_free(t->known.estimate);
+            t->known = (struct search_known){ plan_hash(plan->plan), plan->estimate };
+            plan->estimate = NULL;
+        }
         result = does ? NULL : result;
     }
     if (result && choice->best < 0 && !result->feasible && is_nearer(result, t->nearest)) {
@@ -379,6 +386,7 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
     if (*out != t.nearest)
         search_result_free(t.nearest);
     search_result_free(t.whole);
+    estimate_free(t.known.estimate);
     pace_shelf_close(&t.paces);
     price_shelf_close(&t.prices);
     return good;

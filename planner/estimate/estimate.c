@@ -230,8 +230,10 @@ static bool lay_out_and_measure(struct estimate *estimate, struct program *progr
                                 const struct durations *durations, const struct judging *judging, struct error *err)
 {
     struct fitting fitting = { &estimate->prediction, facts, judging };
-    struct layout_ask ask = { .fits = fits, .self = &fitting };
+    struct layout_ask ask = { .fits = judging->always ? NULL : fits, .self = &fitting };
     bool placed = false;
+    for (int s = 0; s < program->stage_count; s++) /* else all orders of one such stage take a second */
+        ask.brief = ask.brief || program->stages[s].instr_count > SETTLE_INSTRS;
     if (judging->shortened) {
         int64_t *enough = arena_alloc(&estimate->arena, (size_t)program->stage_count, sizeof *enough);
         if (!enough)
@@ -240,7 +242,7 @@ static bool lay_out_and_measure(struct estimate *estimate, struct program *progr
             enough[s] = estimate_enough_bytes(program, s, facts, judging);
         ask.enough_bytes = enough;
     }
-    return lives_split(program, err) && layout_place_and_order(program, judging->always ? NULL : &ask, &placed, err) &&
+    return lives_split(program, err) && layout_place_and_order(program, &ask, &placed, err) &&
            (!placed || measure(estimate, NULL, program, facts, durations, judging, err));
 }
 

@@ -106,6 +106,8 @@ int estimate_settled_micro_batches(const struct plan *plan);
 int estimate_twice_settled(const struct plan *plan);
 /* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);
+/* About the instructions of that, beforehand. */
+int64_t estimate_instrs(const struct plan *plan);
 /* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */
 bool estimate_shortens(const struct plan *plan);
 /* What of so many bytes estimate_plan_steady() lets the program of such a plan have. */

@@ -53,6 +53,7 @@ struct lifetimes {
     bool bound_only;           /* no offsets, but the fewest bytes that any would take */
     int64_t looks;             /* of place_items() */
     const int64_t *enough;     /* (stages) struct layout_ask */
+    int64_t least_room;        /* what the fullest stage with offsets leaves of what is enough */
     struct by_stage by_stage;
 };
 
@@ -229,14 +230,16 @@ static bool kernels_join(const struct lifetimes *t, int stage)
 
 enum { BADLY = 50 }; /* packing loses more than 1/50 of what lives at once */
 
-/* What is joined lives longer and packs worse: where it packs badly, and not well enough for whoever asks, the same
- * things are placed apart as well. live: bytes that live at once of what got the offsets. */
+/* A stage that leaves as much room as the fullest of those before it need not be packed better: the plan takes what
+ * that one takes. What is joined lives longer and packs worse: where it packs badly, and not well enough for whoever
+ * asks, the same things are placed apart as well. live: bytes that live at once of what got the offsets. */
 static bool place_temporaries(struct program *program, int stage, bool host, struct lifetimes *t, int64_t top,
                               int64_t *total, int64_t *live, struct error *err)
 {
     const struct thing_maker maker = { program, t->lives };
     const struct place_things things = { thing_of, &maker };
-    const struct place_effort effort = { t->looks, t->enough && !host ? max_i64(t->enough[stage] - top, 0) : 0 };
+    const int64_t enough = t->enough && !host ? max_i64(t->enough[stage] - top, 0) : 0;
+    const struct place_effort effort = { t->looks, enough, max_i64(enough - t->least_room, 0) };
     int64_t apart, bound;
     t->joined = t->all;
     int count = list_items(program, stage, host, t);
@@ -296,9 +299,13 @@ static bool place_host(struct program *program, int stage, struct lifetimes *t, 
 static bool place_stages(struct program *program, struct lifetimes *t, struct error *err)
 {
     memset(t->asked, 0, (size_t)program->graph->segment_count * sizeof *t->asked);
-    for (int s = 0; s < program->stage_count; s++)
+    t->least_room = INT64_MAX;
+    for (int s = 0; s < program->stage_count; s++) {
         if (!place_stage(program, s, t, err) || !place_host(program, s, t, err))
             return false;
+        if (t->enough)
+            t->least_room = min_i64(t->least_room, max_i64(0, t->enough[s] - program->stages[s].arena_bytes));
+    }
     return true;
 }
 

@@ -29,6 +29,7 @@ struct place_things {
 struct place_effort {
     int64_t looks;  /* how many pairs all orders together may look at */
     int64_t enough; /* with so high a top the search is content, if it is near the fewest bytes; 0: of no other */
+    int64_t plenty; /* likewise, if it is not far from them: another stage is as full; 0: of no other */
 };
 bool place_items(struct place_item *items, int count, const struct place_things *things,
                  const struct place_effort *effort, int64_t *total, struct error *err);

@@ -47,6 +47,11 @@ struct search_peer {
     struct config config;
     int64_t ranked_ns, simulated_ns, effort;
 };
+/* A plan that another search with the same facts has judged by its pace. */
+struct search_known {
+    uint64_t hash;
+    struct estimate *estimate; /* taken over by the search that meets the plan, and NULL then */
+};
 struct search_options {
     struct space space;
     int top;            /* plans wanted, at least 1 */
@@ -69,6 +74,9 @@ struct search_options {
     /* With below_ns: what another search of other treatments found and judged. The walk is off alike for plans of its
      * schedule; NULL: nothing. */
     const struct search_peer *peer;
+    struct search_known *known; /* NULL: none */
+    int64_t most_instrs; /* with any_plan: where what comes next is guessed to have more, nothing is simulated any
+                            more; 0: all may be */
     const struct config
         *among;      /* (among_count) with any_plan: of the space's configurations only these are looked at */
     int among_count; /* 0: all */

@@ -8,12 +8,26 @@
 #include "planner/program/schedule.h"
 #include <string.h>
 
+/* What was judged elsewhere is taken from there. */
+static struct estimate *take_known(const struct run *run, const struct plan *plan, int64_t worth_ns)
+{
+    struct search_known *known = run->options->known;
+    if (!known || !known->estimate || known->hash != plan_hash(plan) || !known->estimate->prediction.fits ||
+        known->estimate->prediction.step_ns >= worth_ns)
+        return NULL;
+    struct estimate *estimate = known->estimate;
+    known->estimate = NULL;
+    return estimate;
+}
+
 /* plan_check wants the graph with the plan's own vocabulary padding. */
 bool judge_plan(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                 struct estimate **out, struct error *err)
 {
     struct graph *graph = NULL;
     bool paced = run->options->paced && !(run->options->told && pace_is_uneven(plan));
+    if (paced && (*out = take_known(run, plan, worth_ns)))
+        return true;
     bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
                 (paced ? estimate_plan_paced(out, run->options->paces, run->bench.model, graph, plan, run->bench.facts,
                                              worth_ns, err)
@@ -189,6 +203,11 @@ static bool make_room(struct run *run, struct candidate *c)
     plan_free(c->plan);
     *c = smaller;
     return drop_larger(run, c);
+}
+
+static bool is_short_enough(const struct run *run, const struct candidate *c)
+{
+    return run->options->most_instrs == 0 || estimate_instrs(c->plan) <= run->options->most_instrs;
 }
 
 static bool family_simulated(const struct run *run, const struct candidate *c)
@@ -450,7 +469,7 @@ bool judge_candidates(struct run *run)
         bool fresh = c && c->ranked_ns < run_best_step_ns(run);
         if (!fresh)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
-        if (!c)
+        if (!c || !is_short_enough(run, c))
             return true;
         if (!judge_one(run, c, fresh ? &on_families : &spent))
             return false;
