@@ -265,7 +265,7 @@ bool space_optimizer(struct optimizer *out, const struct space_options *o, enum 
 
 bool space_beside_plan(const struct space_options *o, const char *path, const char *instead, struct error *err)
 {
-    const char *said = o->sequence ? "seq" : o->dtype ? "dtype" : o->framework ? "framework" : NULL;
+    const char *said = o->sequence ? "seq" : o->dtype ? "dtype" : o->framework ? "framework" : o->clip ? "clip" : NULL;
     for (int i = 0; i < OPTIMIZER_PARTS; i++)
         said = o->optimizer[i] ? optimizer_parts[i].option : said;
     return !said || fail(err, "--%s belongs to a model; %s is a plan, which has its own (%s)", said, path, instead);

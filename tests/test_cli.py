@@ -622,7 +622,7 @@ def explains(folder):
             (["explain", "tiny-gpt"], "no such plan file.*--cluster and --batch"),
             (["explain", plan, "--part", "all"], "--part: expected one of versus, alternatives, what-if, robustness; found 'all'"),
             (["explain", plan, "--seq", 8], "--seq belongs to a model; .* is a plan, which has its own .explain a model: give --batch too"),
-            (["explain", plan, "--optimizer", "sgd"], "--optimizer belongs to a model"),
+            (["explain", plan, "--optimizer", "sgd"], "--optimizer belongs to a model"), (["compare", plan, "--clip", 0], "--clip belongs to a model"),
             (["compare", plan, "--moments", "bf16"], "--moments belongs to a model; .*compare --auto MODEL"),
             (["explain", plan, "--versus", "zeor=2", "--part", "what-if"], "--versus: unknown key 'zeor'; did you mean zero"),
             (["explain", plan, "--cluster", "1x4:cpu"], "made for cluster 1x2:cpu"),
