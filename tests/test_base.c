@@ -4,7 +4,6 @@
 #include "base/memo.h"
 #include "base/num.h"
 #include "base/sha256.h"
-#include "base/sort.h"
 #include "base/text.h"
 #include "tests/check.h"
 #include <stdio.h>
@@ -251,21 +250,6 @@ START_TEST(rounding_up)
 }
 END_TEST
 
-START_TEST(keyed_are_sorted_and_equal_ones_stay_in_order)
-{
-    enum { MOST = 300 };
-    struct keyed list[MOST], spare[MOST];
-    for (int count = 0; count <= MOST; count += count < 40 ? 1 : 65) {
-        for (int i = 0; i < count; i++)
-            list[i] = (struct keyed){ (int64_t)(mix64((uint64_t)(i + count)) % 50) - 25, i };
-        sort_keyed(list, spare, count);
-        for (int i = 1; i < count; i++)
-            ck_assert(list[i - 1].key < list[i].key ||
-                      (list[i - 1].key == list[i].key && list[i - 1].index < list[i].index));
-    }
-}
-END_TEST
-
 START_TEST(hash_is_fnv_1a)
 {
     /* the published vectors of FNV-1a, 64 bits */
@@ -404,7 +388,6 @@ static Suite *num_suite(void)
     Suite *suite = suite_create("num");
     CHECK_ADD(suite, checked_arithmetic_agrees_with_wide_arithmetic);
     CHECK_ADD(suite, rounding_up);
-    CHECK_ADD(suite, keyed_are_sorted_and_equal_ones_stay_in_order);
     CHECK_ADD(suite, hash_is_fnv_1a);
     CHECK_ADD(suite, mix_is_the_finaliser_of_splitmix_and_bijective);
     return suite;

@@ -38,7 +38,7 @@ struct core {
     const int *lo, *hi;
     int *spare;                  /* (groups) items that lo leaves */
     struct label *labels, *next; /* `capacity` each */
-    struct keyed *sorted;        /* (2 * capacity) the second half is spare */
+    struct keyed *sorted;        /* (capacity) */
     struct trace *traces;
     int label_count, next_count, capacity, trace_count, trace_capacity, beam;
     bool truncated, out_of_memory, too_many;
@@ -219,7 +219,7 @@ static bool room_for_labels(struct core *c)
     c->labels = labels ? labels : c->labels;
     void *next = grown(c->next, &two, sizeof *c->next);
     c->next = next ? next : c->next;
-    void *sorted = grown(c->sorted, &three, 2 * sizeof *c->sorted);
+    void *sorted = grown(c->sorted, &three, sizeof *c->sorted);
     c->sorted = sorted ? sorted : c->sorted;
     c->out_of_memory = !labels || !next || !sorted;
     if (!c->out_of_memory)
@@ -304,7 +304,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->next[i].cost;
         c->sorted[i].index = i;
     }
-    sort_keyed(c->sorted, c->sorted + c->capacity, c->next_count);
+    qsort(c->sorted, (size_t)c->next_count, sizeof *c->sorted, keyed_compare);
     c->label_count = 0;
     struct label least = { .used = INT32_MAX };
     for (int r = 0; r < KNAPSACK_ROWS; r++)
@@ -324,7 +324,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->labels[i].reduced[0];
         c->sorted[i].index = i;
     }
-    sort_keyed(c->sorted, c->sorted + c->capacity, c->label_count);
+    qsort(c->sorted, (size_t)c->label_count, sizeof *c->sorted, keyed_compare);
     for (int i = 0; i < c->beam; i++)
         c->next[i] = c->labels[c->sorted[i].index];
     struct label *swap = c->labels;
@@ -411,7 +411,7 @@ static bool core_start(struct core *c, struct knapsack_solver *s, const int *lo,
     c->base = malloc((3 * groups + options + 1) * sizeof *c->base);
     c->labels = malloc((size_t)c->capacity * sizeof *c->labels);
     c->next = malloc((size_t)c->capacity * sizeof *c->next);
-    c->sorted = malloc(2 * (size_t)c->capacity * sizeof *c->sorted);
+    c->sorted = malloc((size_t)c->capacity * sizeof *c->sorted);
     c->traces = malloc((size_t)c->trace_capacity * sizeof *c->traces);
     if (!c->reduced || !c->hardness || !c->base || !c->labels || !c->next || !c->sorted || !c->traces)
         return false;

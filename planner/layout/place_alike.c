@@ -42,16 +42,16 @@ static int turns_of(const struct place_work *w, const struct ranked *list, int c
     return turns;
 }
 
-/* Items by what they are, in w->order; what is alike is a run of it, by first use. keyed: room for two of each. */
+/* Items by what they are, in w->order; what is alike is a run of it, by first use. keyed: room for each. */
 static void sort_alike(struct place_work *w, struct keyed *keyed)
 {
-    for (int i = 0; i < w->count; i++) {
-        int item = w->starts[i].item;
-        keyed[i] = (struct keyed){ w->things->of(w->things->self, &w->items[item]), item };
-    }
-    sort_keyed(keyed, keyed + w->count, w->count);
     for (int i = 0; i < w->count; i++)
-        w->order[i] = (struct ranked){ keyed[i].key, w->items[keyed[i].index].first, keyed[i].index };
+        keyed[i] = (struct keyed){ w->things->of(w->things->self, &w->items[w->starts[i].item]), i };
+    qsort(keyed, (size_t)w->count, sizeof *keyed, keyed_compare);
+    for (int i = 0; i < w->count; i++) {
+        int item = w->starts[keyed[i].index].item;
+        w->order[i] = (struct ranked){ keyed[i].key, w->items[item].first, item };
+    }
 }
 
 static int run_length(const struct place_work *w, int first)
@@ -157,7 +157,7 @@ int64_t place_alike(struct place_work *w, int64_t fair, int64_t best)
                         .coarse = arena_alloc(&scratch, n, sizeof *g.coarse),
                         .placed_coarse = arena_alloc(&scratch, n, sizeof *g.placed_coarse),
                         .order = arena_alloc(&scratch, n, sizeof *g.order) };
-    struct keyed *keyed = arena_alloc(&scratch, 2 * n, sizeof *keyed);
+    struct keyed *keyed = arena_alloc(&scratch, n, sizeof *keyed);
     bool formed = best > fair && !arena_failed(&scratch);
     if (formed)
         form_groups(w, &g, keyed);
