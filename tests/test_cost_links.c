@@ -192,6 +192,14 @@ START_TEST(groups_over_nodes_are_bound_by_the_slowest_level)
     /* an exchange sends 3/4 of the other members' bytes through its own link */
     double exchange = (double)cost_collective(&facts, OP_ALL_TO_ALL, (int64_t)bytes, 32, 0, 1, 1).ns / 1e9;
     CHECK_NEAR(exchange, bytes * 24 / 32 / nic, slack);
+    /* with 7 others in the node and 24 elsewhere, one after the other or eight at once: 7 and 24 latencies, or 1 and 3
+     */
+    struct framework many = framework_own;
+    many.exchanges_at_once = 8;
+    struct facts at_once = { .cluster = c, .framework = &many };
+    ck_assert_int_eq(cost_collective(&facts, OP_ALL_TO_ALL, 3200, 32, 0, 1, 1).ns -
+                         cost_collective(&at_once, OP_ALL_TO_ALL, 3200, 32, 0, 1, 1).ns,
+                     6 * 3400 + 21 * 14000);
     cluster_free(c);
 }
 END_TEST

@@ -205,24 +205,24 @@ static double exchange_level_ns(const struct cluster *cluster, double wire_bytes
     return wire_bytes * share / rate * 1e9;
 }
 
-/* A member of the part exchanges with every other in n - 1 steps. Levels work side by side. */
+/* A member of the part exchanges with every other in n - 1 steps, or with some at once. Levels work side by side. */
 static double part_exchange_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
-                               const struct group_part *part)
+                               const struct group_part *part, double at_once)
 {
-    double slowest = 0, latency = (group->ranks - part->ranks) * meeting_latency_ns(cluster, group);
+    double slowest = 0, latency = ceil((group->ranks - part->ranks) / at_once) * meeting_latency_ns(cluster, group);
     for (int level = 0; level <= group->level; level++) {
         slowest = fmax(slowest, exchange_level_ns(cluster, wire_bytes, group, part, level));
-        latency += (members_inside(part, level) - members_below(part, level)) *
+        latency += ceil((members_inside(part, level) - members_below(part, level)) / at_once) *
                    (double)link_at(cluster, part, level)->latency_ns;
     }
     return latency + slowest;
 }
 
-static double exchange_ns(const struct cluster *cluster, double wire_bytes, const struct group *group)
+static double exchange_ns(const struct facts *facts, double wire_bytes, const struct group *group)
 {
-    double ns = 0;
+    double ns = 0, at_once = facts->framework ? (double)facts->framework->exchanges_at_once : 1;
     for (int i = 0; i < group->part_count; i++)
-        ns = fmax(ns, part_exchange_ns(cluster, wire_bytes, group, &group->part[i]));
+        ns = fmax(ns, part_exchange_ns(facts->cluster, wire_bytes, group, &group->part[i], at_once));
     return ns;
 }
 
@@ -296,8 +296,9 @@ static double pass_ns(const struct cluster *cluster, enum op op, double wire_byt
     return ns;
 }
 
-static double analytic_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group)
+static double analytic_ns(const struct facts *facts, enum op op, double wire_bytes, const struct group *group)
 {
+    const struct cluster *cluster = facts->cluster;
     double start = start_ns(cluster, group) + pass_ns(cluster, op, wire_bytes, group);
     switch (op_info[op].traffic) {
     case TRAFFIC_REDUCE:
@@ -305,7 +306,7 @@ static double analytic_ns(const struct cluster *cluster, enum op op, double wire
     case TRAFFIC_RING:
         return start + ring_latency_ns(cluster, group) + wire_bytes / bus_rate(cluster, group) * 1e9;
     case TRAFFIC_EXCHANGE:
-        return start + exchange_ns(cluster, wire_bytes, group);
+        return start + exchange_ns(facts, wire_bytes, group);
     case TRAFFIC_SHIFT:
     case TRAFFIC_MESSAGE:
         return start + shift_ns(cluster, wire_bytes, group, op);
@@ -352,8 +353,8 @@ static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes
     if (!exact) {
         struct group near = resized(group, curve->ranks, curve->concurrent);
         near.choices = 0; /* buffer_bytes are those that go to ranks */
-        double there = analytic_ns(facts->cluster, op, (double)op_wire_bytes(op, buffer_bytes, near.ranks), &near);
-        ns = there > 0 ? ns * analytic_ns(facts->cluster, op, wire_bytes, group) / there : ns;
+        double there = analytic_ns(facts, op, (double)op_wire_bytes(op, buffer_bytes, near.ranks), &near);
+        ns = there > 0 ? ns * analytic_ns(facts, op, wire_bytes, group) / there : ns;
     }
     enum origin origin = ORIGIN_FITTED;
     for (int i = 0; exact && i < curve->point_count; i++)
@@ -412,7 +413,7 @@ struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_
         return root_cost(facts, buffer_bytes, group);
     if (facts->profile && measured(facts, op, buffer_bytes, (double)wire_bytes, group, &cost))
         return cost;
-    cost.ns = cost_round_ns(analytic_ns(facts->cluster, op, (double)wire_bytes, group));
+    cost.ns = cost_round_ns(analytic_ns(facts, op, (double)wire_bytes, group));
     return cost;
 }
 

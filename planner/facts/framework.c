@@ -34,6 +34,9 @@ static const struct json_field table[] = {
     { "dispatches_once", FIELD_BOOL, AT(dispatches_once),
       .doc = "a token is sent once to each node, and there once to each rank, that has one of its experts; absent: "
              "once for each expert" },
+    { "exchanges_at_once", FIELD_INT, AT(exchanges_at_once), .min = 1, .max = 65536,
+      .doc = "other ranks with which a rank has messages of an all-to-all under way at once; absent: 1, one after the "
+             "other" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
@@ -136,6 +139,7 @@ static const struct json_field table[] = {
 };
 
 const struct framework framework_own = {
+    .exchanges_at_once = 1,
     .passes = 1,
     .compute_beside_transfers = 1,
     .transfers_beside_compute = 1,

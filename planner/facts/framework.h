@@ -39,7 +39,8 @@ struct framework {
     int64_t issue_expert_ns;   /* and, beside issue_experts_ns, for each expert that the rank has */
     bool dispatches_once; /* a token is sent once to a node and there once to a rank, however many of its experts live
                              there */
-    int host_waits;       /* enum host_waits */
+    int64_t exchanges_at_once;    /* other ranks of a level with which a rank exchanges at once; at least 1 */
+    int host_waits;               /* enum host_waits */
     double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
     double attention_efficiency;  /* likewise, of the device's peak */
     int64_t attention_tile;       /* keys and queries that they compute at once; 0: windows cost what they count */
