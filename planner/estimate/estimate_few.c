@@ -69,15 +69,6 @@ static int alike_micro_batches(const struct plan *plan, int few)
     return few;
 }
 
-/* What so many passes of chunks are of micro-batches, which go through the chunks in groups. */
-static int micro_batches_of(const struct plan *plan, int passes)
-{
-    if (!schedules[plan->schedule]->grouped || plan->chunk_count == 1)
-        return passes;
-    int group = schedule_group(plan), round = group * plan->chunk_count;
-    return passes / round * group + (int)min_i64(passes % round, group);
-}
-
 int estimate_settled_micro_batches(const struct plan *plan)
 {
     int in_flight = 0, turns = 1;
@@ -86,8 +77,7 @@ int estimate_settled_micro_batches(const struct plan *plan)
         in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
         turns = (int)max_i64(turns, plan_stage_turns(plan, s));
     }
-    int few = (int)round_up(micro_batches_of(plan, in_flight + 2) * turns * plan_copies(plan),
-                            estimate_micro_batch_unit(plan));
+    int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), estimate_micro_batch_unit(plan));
     few +=
         plan->micro_batch_count % estimate_micro_batch_unit(plan); /* what is left over is no group like the others */
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
