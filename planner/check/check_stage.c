@@ -44,6 +44,8 @@ void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p,
     int64_t m = kind->micro_batches, path = stage_layer_path_ns(p), forward = kind->apart ? p->forward_ns : 0,
             rest = path - forward;
     int64_t lane = p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns, end = p->reduce_last_ns + p->step_ns;
+    /* What is freed first is there for all micro-batches in flight but the one that is under way, of which the layer's
+     * own peak has it. */
     use[LIMIT_BYTES] = p->weight_bytes + (holds_both ? 0 : p->tied_bytes) + (kind->in_flight - 1) * p->freed_bytes +
                        kind->in_flight * (p->saved_bytes - p->freed_bytes);
     use[LIMIT_FORWARD] = (m - 1) * forward;

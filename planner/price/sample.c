@@ -81,22 +81,11 @@ bool sample_keeps(const struct sample *s, int buffer)
 
 bool sample_frees_first(const struct sample *s, int buffer)
 {
-    return sample_keeps(s, buffer) &&
-           sample_path_layer(s, &s->program->stages[0].instrs[s->lives[buffer].first]) >= s->freed_from;
-}
-
-/* The last layer, and where that is a loss without weights what makes its logits; not where others share prices. */
-static int find_freed_from(const struct graph *graph)
-{
-    int from = graph->layer_count - 1, weights = 0;
-    for (int i = graph->layers[from].first_segment; i < graph->segment_count; i++)
-        weights += graph->segments[i].weight_count;
-    from -= from > 0 && weights == 0;
-    for (int l = 0; l < from; l++)
-        for (int k = from; k < graph->layer_count; k++)
-            if (graph->layers[l].class_index == graph->layers[k].class_index)
-                return graph->layer_count;
-    return from;
+    int last = s->graph->layer_count - 1;
+    bool first = sample_keeps(s, buffer) && s->program->stages[0].instrs[s->lives[buffer].first].layer == last;
+    for (int l = 0; first && l < last; l++)
+        first = s->graph->layers[l].class_index != s->graph->layers[last].class_index;
+    return first;
 }
 
 /* Bytes that another takes over must not count twice; those of what is saved count as saved from beginning to end. */
@@ -194,7 +183,6 @@ static bool dissect(struct sample *s, struct error *err)
     if (!lives_find(s->program, s->lives, err))
         return false;
     sample_list_deferred(s);
-    s->freed_from = find_freed_from(s->graph);
     const struct stage_program *list = &s->program->stages[0];
     s->turn = list->instr_count;
     for (int i = list->instr_count - 1; i >= 0; i--)
@@ -342,7 +330,9 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
     }
 }
 
-int sample_path_layer(const struct sample *s, const struct instr *instr)
+/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
+ * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
+static int path_layer_of(const struct sample *s, const struct instr *instr)
 {
     bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
     if (!adds_up || !instr_is_forward(instr) || instr->pair_count == 0)
@@ -356,7 +346,7 @@ int sample_path_layer(const struct sample *s, const struct instr *instr)
 enum { WALK_FORWARD = 1, WALK_BACKWARD = 2 };
 static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, unsigned parts)
 {
-    struct layer_price *price = &s->by_layer[sample_path_layer(s, instr)];
+    struct layer_price *price = &s->by_layer[path_layer_of(s, instr)];
     bool step = instr->phase == PHASE_STEP || instr->micro < 0, forward = step || instr_is_forward(instr);
     if (!(parts & (forward ? WALK_FORWARD : WALK_BACKWARD)))
         return;

@@ -131,8 +131,8 @@ void sample_list_deferred(struct sample *s)
     }
 }
 
-/* saved: alive when the first micro-batch turns around; what else lives at an instruction, or goes first, is transient.
- */
+/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient, and what
+ * is freed before other layers' backward passes is so in the micro-batch that turns around. */
 static void price_temporary(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -146,13 +146,15 @@ static void price_temporary(struct sample *s)
             continue;
         if (s->deferred_for[s->sized[k]] >= 0)
             s->by_layer[s->deferred_for[s->sized[k]]].deferred_bytes += buffer->bytes;
-        struct layer_price *price = &s->by_layer[sample_path_layer(s, &list->instrs[life.first])];
-        bool within = s->within_saved[s->sized[k]], keeps = !within && sample_keeps(s, s->sized[k]),
-             frees = keeps && sample_frees_first(s, s->sized[k]);
-        price->saved_bytes += keeps ? buffer->bytes : 0;
-        price->freed_bytes += frees ? buffer->bytes : 0;
-        if (within || (keeps && !frees))
+        if (s->within_saved[s->sized[k]])
             continue;
+        if (sample_keeps(s, s->sized[k])) {
+            struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[life.first])];
+            price->saved_bytes += buffer->bytes;
+            if (!sample_frees_first(s, s->sized[k]))
+                continue;
+            price->freed_bytes += buffer->bytes;
+        }
         s->change[life.since] += buffer->bytes;
         if (life.held + 1 < s->end)
             s->change[life.held + 1] -= buffer->bytes;

@@ -47,7 +47,6 @@ struct sample {
     int *like; /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
     uint64_t *kernel;   /* (instructions) which kernel it is, whatever the sizes; of what costs as much as another: 0 */
     int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
-    int freed_from;     /* first layer of those that go backward before any other */
     int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
     int *deferred_for;  /* (buffers) first layer whose weights' gradients read it, made before them; else -1 */
@@ -71,9 +70,6 @@ static inline int sample_layer_of(const struct sample *s, const struct instr *in
     return instr->layer >= 0 && instr->layer < s->graph->layer_count ? instr->layer : 0;
 }
 
-/* Whose path it is on; of partial sums that are added up on the reader's behalf, as behind an embedding that is split
- * by vocabulary, their maker's. */
-int sample_path_layer(const struct sample *s, const struct instr *instr);
 static inline struct layer_pass *sample_pass_of(const struct sample *s, const struct instr *instr)
 {
     return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
@@ -90,7 +86,8 @@ void sample_price_adding(struct sample *sample, const struct facts *facts, struc
 void sample_price_kernels(struct sample *sample);
 /* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */
 bool sample_keeps(const struct sample *s, int buffer);
-/* Such a buffer of the model's end, whose backward passes are the first: no other one finds it of its micro-batch. */
+/* Such a buffer is the model's last layer's, whose backward pass is the first: no other one finds it of its own
+ * micro-batch. Where other layers are priced with that one, their last is no longer the first to be left. */
 bool sample_frees_first(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);

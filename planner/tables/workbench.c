@@ -229,8 +229,14 @@ const struct price_table *workbench_known(const struct workbench *bench, const s
 static struct layer_price forbidden(const struct workbench *bench, const struct price_table *table, int class_index)
 {
     struct layer_price price = *price_at(table, class_index, 0);
-    for (int i = 1; i < table->strategy_count; i++)
-        price_merge(&price, price_at(table, class_index, i), true);
+    for (int i = 1; i < table->strategy_count; i++) {
+        const struct layer_price *p = price_at(table, class_index, i);
+        price.weight_bytes = max_i64(price.weight_bytes, p->weight_bytes);
+        price.saved_bytes = max_i64(price.saved_bytes, p->saved_bytes);
+        price.transient_bytes = max_i64(price.transient_bytes, p->transient_bytes);
+        price.forward_ns = max_i64(price.forward_ns, p->forward_ns);
+        price.backward_ns = max_i64(price.backward_ns, p->backward_ns);
+    }
     price.weight_bytes += facts_most_bytes(bench->facts) + 1;
     return price;
 }
