@@ -6,9 +6,9 @@
 enum {
     GOOD_ENOUGH = 200,      /* the search ends at 1/200 above the bound */
     FAIR = 50,              /* 1/50 above: a step too long for orders gives what comes again the bytes that it had; and
-                             * offsets that are enough for whoever asks end the search (1/20 would save 0.03 s of `plan`
-                             * llama-3-70b and tell 74.7 instead of 73.6 GiB of its second stage, which has 73.3) */
-    NEAR = 20,              /* 1/20 above: so near are offsets with which nobody is fuller than others are already */
+                             * offsets that are enough for whoever asks end the search */
+    NEAR = 20,              /* 1/20 above: so do offsets with which nobody is fuller than others are already (the second
+                             * stage of llama-3-70b is told 74.7 GiB where it has 73.3, beside a first one of 75.0) */
     WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
     REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
     DENSE = 300,            /* above 1/300 of all pairs of items living together an item is taken to look at a fourth of
