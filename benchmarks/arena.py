@@ -1,5 +1,5 @@
 """Memory of a plan's ranks: what the planner promised, what is laid out, and what steps with real mathematics touch of it (`cleave run
---poison`, docs/execution.md)."""
+--poison`, docs/running.md)."""
 import json
 import bench
 
