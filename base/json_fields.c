@@ -223,11 +223,14 @@ bool json_check_limits(const struct json *at, const struct json_field *fields, s
             memcpy(&integer, place, sizeof integer);
         else if (fields[i].type == FIELD_DOUBLE)
             memcpy(&number, place, sizeof number);
+        const struct json *member = at ? json_member(at, fields[i].key) : NULL;
+        const char *key = member ? "" : fields[i].key, *colon = member ? "" : ": "; /* a member's place says its key */
         if (integer > int_limit(floor(most_of(&fields[i]))))
-            return json_fail(at, err, "%s: expected at most %lld, found %lld", fields[i].key,
+            return json_fail(member ? member : at, err, "%s%sexpected at most %lld, found %lld", key, colon,
                              (long long)most_of(&fields[i]), (long long)integer);
         if (number > most_of(&fields[i]))
-            return json_fail(at, err, "%s: expected at most %g, found %g", fields[i].key, most_of(&fields[i]), number);
+            return json_fail(member ? member : at, err, "%s%sexpected at most %g, found %g", key, colon,
+                             most_of(&fields[i]), number);
     }
     return true;
 }

@@ -116,7 +116,8 @@ static bool link_nodes(struct json_doc *doc, struct error *err)
         bool paired = pair_node(doc, node);
         if (!paired || !set_key(doc, node))
             return paired ? no_memory(doc->name, err)
-                          : fail_kind(err, ERROR_BUG, "%s: cJSON and the scanner disagree", doc->name);
+                          : fail_kind(err, ERROR_BUG, "%s: cJSON and the scanner disagree at byte %u", doc->name,
+                                      (unsigned)node->offset);
         if (node->count == 0)
             continue;
         node->children = arena_alloc(&doc->arena, (size_t)node->count, sizeof *node->children);

@@ -52,6 +52,14 @@ void text_add(struct text *text, const char *string)
     text_add_bytes(text, string, strlen(string));
 }
 
+void text_add_quoted(struct text *text, const char *word)
+{
+    text_add(text, "'");
+    for (const char *p = word; *p; p++)
+        text_add_bytes(text, *p == '\'' ? "'\\''" : p, *p == '\'' ? 4 : 1);
+    text_add(text, "'");
+}
+
 void text_printf(struct text *text, const char *format, ...)
 {
     va_list arguments, again;

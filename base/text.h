@@ -13,6 +13,7 @@ struct text {
 
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t count);
+void text_add_quoted(struct text *text, const char *word); /* in single quotes, as one word of a shell */
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_free(struct text *text);
 

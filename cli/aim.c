@@ -47,12 +47,8 @@ static void take_usual_gradients(struct optimizer *optimizer, const struct graph
 {
     struct optimizer usual = *optimizer;
     usual.gradients = GRADIENTS_USUAL;
-    int64_t bytes = optimizer_gradient_bytes(&usual, graph->keeping.narrow_gradients, dtype);
-    bool same = optimizer->gradients == GRADIENTS_FP32   ? bytes == 4
-                : optimizer->gradients == GRADIENTS_BF16 ? bytes == 2 && dtype == DTYPE_BF16
-                : optimizer->gradients == GRADIENTS_FP16 ? bytes == 2 && dtype == DTYPE_FP16
-                                                         : false;
-    if (same)
+    const int narrow = graph->keeping.narrow_gradients; /* of as many bytes there is one precision beside a dtype */
+    if (optimizer_gradient_bytes(optimizer, narrow, dtype) == optimizer_gradient_bytes(&usual, narrow, dtype))
         *optimizer = usual;
 }
 

@@ -20,9 +20,9 @@ bool aim_launch(struct launch *out, struct inputs *in, const struct target *targ
 /* Writes the plan's launch to the folder, and its files' names to `out`. In export.c. */
 bool aim_export(FILE *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 const struct launch_context *context, const char *folder, struct error *err);
-/* Says, on standard error, which plan the target can be told that has most in common with the one that was read, by a
- * search of some seconds, and how it is made; where it finds none, how one is sought. In nearest.c. The inputs' framework becomes
- * the target's. */
+/* Says, on standard error, which plan the target can be told in place of the one that was read, and how it is made: the
+ * best with the same pp, tp, cp and micro-batch, else with the same pp and tp, else of all, by searches of some
+ * seconds; where there is none, how one is sought. In nearest.c. The inputs' framework becomes the target's. */
 void aim_say_nearest(const struct cli *cli, struct inputs *in, const struct target *target);
 /* Whether the launch keeps the target's rules; a failure says which it breaks. */
 bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err);

@@ -118,13 +118,12 @@ static bool take_choices(struct from *from, const struct given_options *given, s
                        : given->chunk_group > 0 ? "chunk-group"
                                                 : NULL;
     for (int i = 0; i < CHOICE_COUNT; i++) {
-        const char *name = choice_facts[i].name;
         if (!given->word[i] && !given->flag[i] && given->number[i] == GIVEN_UNSAID)
             continue;
-        if (from->read.micro_batch_is_open && strcmp(name, "micro-batch") == 0)
+        if (from->read.micro_batch_is_open && strcmp(choice_facts[i].name, "micro-batch") == 0)
             from->read.launch.micro_batch = given->number[i];
         else
-            said = name;
+            said = choice_facts[i].name;
     }
     return !said || fail(err, "--%s: the launch says it; change it there", said);
 }
@@ -333,7 +332,8 @@ static void settle(struct launch *l, const struct launch *own, int64_t ranks)
         l->data * l->micro_batch != own->data * own->micro_batch) {
         int64_t each = l->data * l->micro_batch; /* 0: more ranks than there are, which no look takes */
         int64_t count = each > 0 ? l->batch / each : 0;
-        int group = l->chunks > 1 && count > 0 ? schedule_least_group((int)l->pipeline, (int)count) : 0;
+        int group =
+            schedules[l->schedule]->grouped && count > 0 ? schedule_least_group((int)l->pipeline, (int)count) : 0;
         l->chunk_group = group > l->pipeline ? group : 0;
     }
     if (l->pipeline == 1) {

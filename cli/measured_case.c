@@ -557,25 +557,17 @@ static bool choose(struct measured_case *out, struct mapping *m)
 }
 
 /* In single quotes, as a shell takes it. */
-static void add_quoted(struct text *out, const char *word)
-{
-    text_add(out, "'");
-    for (const char *p = word; *p; p++)
-        text_add_bytes(out, *p == '\'' ? "'\\''" : p, *p == '\'' ? 4 : 1);
-    text_add(out, "'");
-}
-
 static bool keep_words(struct measured_case *out, struct mapping *m)
 {
     struct text command = { 0 };
     text_add(&command, "cleave estimate ");
-    add_quoted(&command, out->model);
+    text_add_quoted(&command, out->model);
     text_add(&command, " --cluster ");
-    add_quoted(&command, out->cluster);
+    text_add_quoted(&command, out->cluster);
     text_printf(&command, " --batch %lld --seq %lld --dtype ", (long long)out->batch, (long long)out->sequence);
-    add_quoted(&command, out->dtype);
+    text_add_quoted(&command, out->dtype);
     text_add(&command, " --framework ");
-    add_quoted(&command, out->framework);
+    text_add_quoted(&command, out->framework);
     if (out->optimizer)
         text_printf(&command, " --optimizer %s", out->optimizer);
     text_printf(&command, " --fix %s --json", out->fix);

@@ -29,7 +29,7 @@ static void common(struct text *out, const struct plan *plan, int try)
 /* The best that the target can be told with that in common; NULL: there is none. */
 static struct search_result *look(struct inputs *in, const struct target *target, const char *fixed)
 {
-    enum { SECONDS = 4 };
+    enum { SECONDS = 4 }; /* this is help beside a refusal, and such searches took 0.05 to 1.5 s of processor */
     const struct plan *plan = in->plan_file->plan;
     const struct space_options job = { .gap = DEFAULT_GAP, .time_limit_s = SECONDS, .jobs = 1 };
     struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
@@ -50,15 +50,32 @@ static struct search_result *look(struct inputs *in, const struct target *target
     return NULL;
 }
 
+/* Out of memory says nothing: there is a plan without it. */
 static void say_command(const struct cli *cli, const struct inputs *in, const struct target *target, const char *fixed)
 {
     const struct plan_context *context = &in->plan_file->context;
     const struct plan *plan = in->plan_file->plan;
-    fprintf(cli->talk, "  cleave plan %s --cluster '%s' --batch %lld --seq %lld --dtype %s --target %s",
-            context->model.source ? context->model.source : "MODEL",
-            context->cluster.source ? context->cluster.source : "CLUSTER", (long long)plan->batch,
-            (long long)plan->sequence, dtype_names[plan->dtype], target->name);
-    fprintf(cli->talk, "%s%s -o PLAN\n", *fixed ? " --fix " : "", fixed);
+    const struct space usual = space_default(plan->batch, plan->sequence, plan->dtype);
+    struct text text = { 0 };
+    text_add(&text, "  cleave plan ");
+    text_add_quoted(&text, context->model.source ? context->model.source : "MODEL");
+    text_add(&text, " --cluster ");
+    text_add_quoted(&text, context->cluster.source ? context->cluster.source : "CLUSTER");
+    text_printf(&text, " --batch %lld --seq %lld --dtype %s --target %s", (long long)plan->batch,
+                (long long)plan->sequence, dtype_names[plan->dtype], target->name);
+    for (int i = 0; i < OPTIMIZER_PARTS; i++)
+        if (plan->optimizer.part[i] > 0)
+            text_printf(&text, " --%s %s", optimizer_parts[i].option,
+                        optimizer_parts[i].names[plan->optimizer.part[i]]);
+    if (plan->clip_norm != usual.clip_norm)
+        text_printf(&text, " --clip %.17g", plan->clip_norm);
+    if (context->profile.source) {
+        text_add(&text, " --profile ");
+        text_add_quoted(&text, context->profile.source);
+    }
+    if (!text.failed)
+        fprintf(cli->talk, "%s%s%s -o PLAN\n", text.data, *fixed ? " --fix " : "", fixed);
+    text_free(&text);
 }
 
 void aim_say_nearest(const struct cli *cli, struct inputs *in, const struct target *target)

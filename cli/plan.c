@@ -414,8 +414,10 @@ static bool write_launch(const struct cli *cli, const struct answer *answer, str
 static bool can_launch(const char *folder, struct error *err)
 {
     bool made;
-    if (!folder || !file_check_folder(folder, &made, err))
-        return !folder;
+    if (!folder)
+        return true;
+    if (!file_check_folder(folder, &made, err))
+        return false;
     if (made)
         file_remove_empty_folder(folder);
     return true;

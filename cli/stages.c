@@ -139,7 +139,7 @@ bool stage_cuts_restrict(int count, struct space *said, struct error *err)
     else if (said->chunks.count == 0 && said->stages.count == 1 && count > said->stages.values[0] &&
              count % said->stages.values[0] == 0 && said->schedule.count == 0)
         said->chunks = allowed_only(count / said->stages.values[0]);
-    if (said->turns.count == 1 && said->turns.values[0] > 1)
+    if (said->turns.count > 0 && !allowed_has(&said->turns, 1))
         return fail(err, "--stages goes without replicas in turn, which turns=%lld asks for; leave one of them out",
                     (long long)said->turns.values[0]);
     return said->stages.count > 1 || said->stages.values[0] <= count ||

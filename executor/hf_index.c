@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Each new name is compared with all before it: 10,000 took a quarter of a second to refuse. */
 enum { MOST_FILES = 4096 };
 
 static bool is_good_file(const char *name)

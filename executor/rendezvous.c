@@ -236,7 +236,7 @@ static bool hear(struct rendezvous *r, bool *farewell)
     case FRAME_BEAT:
         break;
     }
-    *farewell = true;
+    *farewell = frame.kind == FRAME_FAREWELL;
     return false;
 }
 

@@ -105,10 +105,13 @@ static void send_view(struct rendezvous_server *s, int rank, bool all)
     struct client *c = s->clients[rank];
     struct view_head head = { .failed = s->failed };
     int64_t now = clock_now_ns();
-    const size_t most = sizeof(struct frame) + sizeof head + (size_t)s->rank_count * sizeof *s->lines;
-    if (!c || c->fd < 0 || c->out.length + most > KEPT_BYTES_MAX)
+    if (!c || c->fd < 0)
         return;
+    const size_t least = c->out.length + sizeof(struct frame) + sizeof head;
     all = all || s->rank_count <= SMALL_JOB || now - c->full_view_ns > full_view_ns;
+    all = all && least + (size_t)s->rank_count * sizeof *s->lines <= KEPT_BYTES_MAX;
+    if (least > KEPT_BYTES_MAX)
+        return;
     if (all)
         c->full_view_ns = now, head.line_count = (uint32_t)s->rank_count;
     for (int r = 0; r < s->rank_count; r++)
@@ -260,7 +263,7 @@ static void take_request(struct rendezvous_server *s, int rank, const struct fra
     case FRAME_DONE: /* these three are no requests: take_frames() sends who says them away */
     case FRAME_REFUSED:
     case FRAME_VIEW:
-        s->clients[rank]->left = true;
+        s->clients[rank]->left |= frame->kind == FRAME_FAREWELL;
         return;
     }
 }

@@ -7,10 +7,9 @@
 static bool same_number(const struct json *file, const struct json *found, struct error *err)
 {
     double a = 0, b = 0;
-    json_double(file, -INFINITY, INFINITY, &a, NULL);
-    json_double(found, -INFINITY, INFINITY, &b, NULL);
-    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)) ||
-           json_fail(file, err, "the prediction does not hold: the plan's program says %.15g, the file %.15g", b, a);
+    return json_double(file, -INFINITY, INFINITY, &a, err) && json_double(found, -INFINITY, INFINITY, &b, err) &&
+           (fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)) ||
+            json_fail(file, err, "the prediction does not hold: the plan's program says %.15g, the file %.15g", b, a));
 }
 
 /* Values of one type without parts; strings and the null do not stand among predictions. */
@@ -19,10 +18,9 @@ static bool same_value(const struct json *file, const struct json *found, struct
     bool a = false, b = false;
     if (json_type(found) == JSON_NUMBER)
         return same_number(file, found, err);
-    json_bool(file, &a, NULL);
-    json_bool(found, &b, NULL);
-    return a == b || json_fail(file, err, "the prediction does not hold: the plan's program says %s, the file %s",
-                               b ? "true" : "false", a ? "true" : "false");
+    return json_bool(file, &a, err) && json_bool(found, &b, err) &&
+           (a == b || json_fail(file, err, "the prediction does not hold: the plan's program says %s, the file %s",
+                                b ? "true" : "false", a ? "true" : "false"));
 }
 
 static bool same_tree(const struct json *file, const struct json *found, struct error *err)

@@ -81,8 +81,8 @@ int64_t optimizer_state_bytes(const struct optimizer *optimizer, enum dtype dtyp
 int optimizer_rounds(const struct optimizer *optimizer, const struct weight *weight);
 /* Above ZeRO 1 shards of gradients cut matrices, which such rounds take whole: 1, else 3. */
 int optimizer_most_zero(const struct optimizer *optimizer);
-/* Fails: why no higher one. */
+/* Fails, saying which ZeRO stages the optimizer goes with. */
 bool optimizer_refuse_zero(const struct optimizer *optimizer, struct error *err);
-/* Of an element of the accumulator of gradients. */
+/* Bytes of an element of the accumulator of gradients. narrow: NARROW_..., as the graph's keeping has it. */
 int64_t optimizer_gradient_bytes(const struct optimizer *optimizer, int narrow, enum dtype dtype);
 #endif

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Each key is looked for among all; no launch that was seen has a tenth of these. */
 enum { SETTINGS_MOST = 1 << 12, SETTINGS_DEPTH = 32 };
 struct setting {
     const char *key, *value;

@@ -37,8 +37,10 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
     if (!beside || !(json || yaml || toml || python))
         return setting_fail(settings, named, err, "the settings are in %.80s: read it", name);
     if (!beside->read(beside, settings->arena, name, &text, &length, err))
-        return setting_fail(settings, named, err, "the settings are in %.80s, which cannot be read here: read it",
-                            name);
+        return memory_has_fallen_short()
+                   ? false
+                   : error_within(err, "%s:%d:%d: %.200s: the settings are in another file",
+                                  named->file ? named->file : settings->name, named->line, named->column, named->key);
     if (!(json   ? settings_read_json(&file, text, length, err)
           : yaml ? settings_read_yaml(&file, text, length, err)
           : toml ? settings_read_toml(&file, text, length, err)

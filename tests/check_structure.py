@@ -6,6 +6,7 @@ header says what it is about; files, rooms and the planner are no longer than th
 usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
 import collections
+import json
 import pathlib
 import re
 import shlex
@@ -200,17 +201,17 @@ def lacks_library(cc, path):
                for name in wanted)
 
 
-def compiled_first(root):
+def compiled_first(root, build):
     """Headers before which a source file of the build has nothing: they compile alone if it does."""
-    for folder in FLOOR:
-        for path in (root / folder).rglob("*.c"):
-            found = re.search(r'^\s*#.*?"([^"]+)"|^\s*#', path.read_text(encoding="utf-8"), re.M)
-            if found and found[1]:
-                yield root / found[1]
+    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        path = build / entry["file"]
+        found = re.search(r'^\s*#.*?"([^"]+)"|^\s*#', path.read_text(encoding="utf-8"), re.M) if path.suffix == ".c" else None
+        if found and found[1]:
+            yield root / found[1]
 
 
-def check_headers(root, cc, errors):
-    first = set(compiled_first(root))
+def check_headers(root, build, cc, errors):
+    first = set(compiled_first(root, build))
     for folder in [*FLOOR, "tests/emulated"]:
         for path in sorted(set((root / folder).rglob("*.h")) - first):
             result = subprocess.run([*cc, "-std=gnu11", "-fsyntax-only", f"-I{root}", "-x", "c", str(path)], capture_output=True, text=True)
@@ -352,7 +353,7 @@ def main():
     check_sizes(root, errors)
     check_edges(root, errors)
     check_choices(root, errors)
-    check_headers(root, cc, errors)
+    check_headers(root, build, cc, errors)
     check_symbols(archives, errors)
     check_rooms(archives, errors)
     check_names(root, archives, errors)

@@ -368,10 +368,10 @@ START_TEST(a_number_without_limits_is_not_negative)
     ck_assert(json_check_limits(json_root(good), limited, 2, &pair, &err));
     pair.bytes = 5, err = (struct error){ 0 };
     ck_assert(!json_check_limits(json_root(good), limited, 2, &pair, &err));
-    ck_assert_str_eq(err.message, "FILE:1:1: bytes: expected at most 4, found 5");
+    ck_assert_str_eq(err.message, "FILE:1:11: bytes: expected at most 4, found 5");
     pair = (struct pair){ 4, 2.5 }, err = (struct error){ 0 };
     ck_assert(!json_check_limits(json_root(good), limited, 2, &pair, &err));
-    ck_assert_str_eq(err.message, "FILE:1:1: seconds: expected at most 2, found 2.5");
+    ck_assert_str_eq(err.message, "FILE:1:40: seconds: expected at most 2, found 2.5");
     json_free(good);
     json_free(negative);
     json_free(past);

@@ -94,18 +94,15 @@ START_TEST(differences_name_what_is_unsaid)
     b->layers[0].reshard = a->layers[0].reshard == RESHARD_EACH_PASS ? RESHARD_EACH_STEP : RESHARD_EACH_PASS;
     ck_assert_msg(diff_plans(&d, a, b, &err), "%s", err.message);
     static const char *const words[][4] = {
-        { "plan", "whole_blocks", "none", "true" },
-        { "plan", "chunk_group", "the least", "3" },
-        { "plan", NULL, NULL, NULL },
-        { "layer 0", "zero", NULL, NULL },
-        { "layer 0", "reshard", "each-pass", "false" },
+        { "plan", "whole_blocks", "none", "true" }, { "plan", "chunk_group", "the least", "3" },
+        { "plan", "optimizer", "adamw", "sgd" },    { "layer 0", "zero", "0", "1" },
+        { "layer 0", "reshard", "true", "false" },
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         bool found = false;
         for (int k = 0; k < d.count; k++)
-            found |= !strcmp(d.list[k].where, words[i][0]) &&
-                     (!words[i][1] ||
-                      (!strcmp(d.list[k].what, words[i][1]) && (!words[i][3] || !strcmp(d.list[k].b, words[i][3]))));
+            found |= !strcmp(d.list[k].where, words[i][0]) && !strcmp(d.list[k].what, words[i][1]) &&
+                     !strcmp(d.list[k].a, words[i][2]) && !strcmp(d.list[k].b, words[i][3]);
         ck_assert_msg(found, "%s %s", words[i][0], words[i][1]);
     }
     ck_assert_int_eq(mentions(&d, 1, "zero"), 1);

@@ -151,6 +151,10 @@ static bool strike_once(const struct scenario *s, int at, enum fault fault, stru
                                    nobody out */
         char lock[LONG_PATH_BYTES];
         snprintf(lock, sizeof lock, "%s/.lock", folder);
+        int file = open(lock, O_RDWR);
+        ck_assert(file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0);
+        if (file >= 0)
+            close(file);
         unlink(lock);
     }
     check_kept(s, folder, after, what);

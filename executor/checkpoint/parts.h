@@ -39,7 +39,7 @@ bool place_block_is_whole(const char *sums, int64_t block, const void *data, siz
 /* Tells whether there is a checksum for each block of so many bytes, and no other. */
 bool place_has_sums(const char *sums, int64_t bytes);
 /* Copies what source has of destination's elements; covered[i] is set to 1 for those (indices from destination->first).
- */
+ * both: what the two blocks have in common, which is not empty. */
 void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source,
-                const real *from);
+                const real *from, const struct block *both);
 #endif

@@ -177,18 +177,16 @@ static void copy_row(const struct place *destination, real *to, unsigned char *c
 }
 
 void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source,
-                const real *from)
+                const real *from, const struct block *both)
 {
-    struct block both;
     int64_t at[MAX_DIMS];
-    block_intersect(&destination->block, &source->block, &both);
-    memcpy(at, both.low, sizeof at);
-    int last = both.dim_count - 1;
+    memcpy(at, both->low, sizeof at);
+    int last = both->dim_count - 1;
     for (;;) {
-        copy_row(destination, to, covered, source, from, at, both.count[last]);
+        copy_row(destination, to, covered, source, from, at, both->count[last]);
         int d = last - 1;
-        while (d >= 0 && ++at[d] == both.low[d] + both.count[d]) {
-            at[d] = both.low[d];
+        while (d >= 0 && ++at[d] == both->low[d] + both->count[d]) {
+            at[d] = both->low[d];
             d--;
         }
         if (d < 0)

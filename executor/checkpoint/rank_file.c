@@ -109,11 +109,12 @@ static bool widen_in_place(struct rank_file *file, struct error *err)
         if (file->buffers[i] < 0 || !checkpoint_is_half(file->rank, file->buffers[i]))
             continue;
         real *wide = arena_alloc(&file->arena, (size_t)file->places[i].count + 1, sizeof *wide);
-        if (wide)
-            widen(file, i, wide);
+        if (!wide)
+            return fail_memory(err);
+        widen(file, i, wide);
         file->data[i] = wide;
     }
-    return !file->arena.failed || fail_memory(err);
+    return true;
 }
 
 /* The label, then each tensor's place and checksums. NULL: out of memory. */
@@ -184,9 +185,10 @@ bool rank_file_write(struct rank_file *file, int folder, const struct checkpoint
 {
     char name[CHECKPOINT_NAME_BYTES];
     size_t header_bytes;
-    const bool wide = widen_in_place(file, err);
+    if (!widen_in_place(file, err))
+        return false;
     checkpoint_file_name(name, file->rank->rank);
-    const struct tensor_note *notes = wide ? make_notes(file, label) : NULL;
+    const struct tensor_note *notes = make_notes(file, label);
     char *header = notes ? safetensors_write(file->tensors, file->count, notes, file->count + 1, &header_bytes) : NULL;
     if (!header)
         return fail_memory(err);

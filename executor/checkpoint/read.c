@@ -195,7 +195,7 @@ static bool take_tensor(const struct source *source, int index, const struct pla
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: no memory for tensor %s", source->path, tensor->name);
     bool ok = read_blocks(source, tensor, sums, (char *)data, err);
     if (ok)
-        place_copy(destination, to, covered, &place, data);
+        place_copy(destination, to, covered, &place, data, &both);
     source->taken[index] = ok;
     free(data);
     return ok;

@@ -205,9 +205,10 @@ static bool advance(struct saver *s, struct error *err)
         start(s, ERRAND_COMMIT);
         return true;
     }
-    bool well = join(s, err);
+    if (!join(s, err))
+        return false;
     end_save(s, s->committed_ns);
-    return well;
+    return true;
 }
 
 bool saver_decide(struct saver *s, int64_t steps_done, bool later, struct save_order *order, struct error *err)
@@ -240,7 +241,7 @@ static bool finish_all(struct saver *s, struct error *err)
     const struct transport *t = s->rank->transport;
     const bool committed = s->errand == ERRAND_COMMIT;
     bool well = join(s, err);
-    if (committed)
+    if (committed && well)
         end_save(s, s->committed_ns);
     if (committed || !well)
         return well;

@@ -272,7 +272,8 @@ static bool read_classes(struct hf_reader *r)
     const char *name = "";
     if (!list || json_type(list) != JSON_ARRAY || json_count(list) < 1)
         return true;
-    json_string(json_at(list, 0), &name, NULL); /* the family was found with it */
+    if (!json_string(json_at(list, 0), &name, r->err))
+        return false;
     if (f->decoder_blocks) {
         f->encoder_only = f->relative_buckets && strstr(name, "EncoderModel");
         if (f->encoder_only) {

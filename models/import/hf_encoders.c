@@ -228,8 +228,8 @@ static bool blocks_of_albert(struct hf_reader *r)
 {
     const struct hf_facts *f = &r->facts;
     int64_t groups = 1;
-    hf_get_size(r->root, "num_hidden_groups", 1, &groups, NULL); /* read_albert() was content with it */
-    for (int64_t g = 0; g < groups; g++) {
+    const bool well = hf_get_size(r->root, "num_hidden_groups", 1, &groups, r->err);
+    for (int64_t g = 0; well && g < groups; g++) {
         char *name = arena_alloc(&r->arena, 32, 1);
         if (!name)
             return fail_memory(r->err);
@@ -238,7 +238,7 @@ static bool blocks_of_albert(struct hf_reader *r)
             if (i * groups / f->blocks == g)
                 r->blocks[i].attention.head.shared = r->blocks[i].mlp.head.shared = name;
     }
-    return true;
+    return well;
 }
 FAMILY(albert) = {
     .type = "albert",

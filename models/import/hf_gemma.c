@@ -20,10 +20,10 @@ struct extras {
 
 static bool read_extras(struct hf_reader *r, struct extras *e)
 {
-    static const struct hf_limit limits[] = {
-        { "hidden_size_per_layer_input", offsetof(struct extras, width), 1 << 16 },
-        { "laurel_rank", offsetof(struct extras, rank), 1 << 16 },
-        { "altup_num_inputs", offsetof(struct extras, streams), 64 },
+    static const struct json_field limits[] = {
+        { "hidden_size_per_layer_input", FIELD_INT, offsetof(struct extras, width), .max = 1 << 16 },
+        { "laurel_rank", FIELD_INT, offsetof(struct extras, rank), .max = 1 << 16 },
+        { "altup_num_inputs", FIELD_INT, offsetof(struct extras, streams), .max = 64 },
     };
     const struct hf_facts *f = &r->facts;
     const int64_t heads = f->kv_heads ? f->kv_heads : f->heads;
@@ -36,7 +36,7 @@ static bool read_extras(struct hf_reader *r, struct extras *e)
         !hf_get_size(r->root, "num_global_key_value_heads", heads, &e->heads, r->err) ||
         !hf_get_bool(r->root, "use_double_wide_mlp", false, &e->wide_networks, r->err) ||
         !hf_get_bool(r->root, "attention_k_eq_v", false, &e->shared_values, r->err) ||
-        !hf_check_limits(r->root, limits, sizeof limits / sizeof *limits, e, r->err))
+        !json_check_limits(r->root, limits, sizeof limits / sizeof *limits, e, r->err))
         return false;
     if (f->heads % e->heads || e->wide % 2)
         return json_fail(json_at_key(r->root, e->wide % 2 ? "global_head_dim" : "num_global_key_value_heads"), r->err,

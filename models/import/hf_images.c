@@ -168,9 +168,8 @@ static bool read_dino(struct hf_reader *r)
         f->inner = (2 * f->inner / 3 + 7) / 8 * 8;
         f->activation = "silu";
     }
-    if (list && json_type(list) == JSON_ARRAY && json_count(list))
-        json_string(json_at(list, 0), &name, NULL); /* the family was found with it */
-    if (!read_classes(r, &classes))
+    if ((list && json_type(list) == JSON_ARRAY && json_count(list) && !json_string(json_at(list, 0), &name, r->err)) ||
+        !read_classes(r, &classes))
         return false;
     hf_note(r, "left out: its scales of what layers give, %lld weights a block", (long long)(2 * f->hidden));
     const int64_t means = strstr(name, "ForImageClassification") ? classes * f->hidden : 0;

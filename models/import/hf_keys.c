@@ -37,18 +37,6 @@ bool hf_get_count(const struct json *root, const char *key, int64_t fallback, in
     return !value || json_int(value, 0, most, out, err);
 }
 
-bool hf_check_limits(const struct json *root, const struct hf_limit *limits, int count, const void *of,
-                     struct error *err)
-{
-    for (int i = 0; i < count; i++) {
-        const int64_t found = *(const int64_t *)(const void *)((const char *)of + limits[i].offset);
-        if (found > limits[i].most)
-            return json_fail(json_at_key(root, limits[i].key), err, "expected at most %lld, found %lld",
-                             (long long)limits[i].most, (long long)found);
-    }
-    return true;
-}
-
 bool hf_get_double(const struct json *root, const char *key, double max, double fallback, double *out,
                    struct error *err)
 {

@@ -20,14 +20,6 @@ bool hf_get_double(const struct json *root, const char *key, double max, double 
                    struct error *err);
 bool hf_get_bool(const struct json *root, const char *key, bool fallback, bool *out, struct error *err);
 bool hf_get_string(const struct json *root, const char *key, const char *fallback, const char **out, struct error *err);
-/* A size that was read under the key may be at most so large; the first that is larger is refused. */
-struct hf_limit {
-    const char *key;
-    size_t offset; /* of an int64_t in what `of` points to */
-    int64_t most;
-};
-bool hf_check_limits(const struct json *root, const struct hf_limit *limits, int count, const void *of,
-                     struct error *err);
 /* Refuses a switch whose other position is not supported. */
 bool hf_need_bool(const struct json *root, const char *key, bool wanted, struct error *err);
 /* words: NULL-terminated; the first is the one to suggest. */

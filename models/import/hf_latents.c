@@ -13,13 +13,13 @@ struct compressed {
 
 static bool read_compressed(struct hf_reader *r, struct compressed *c)
 {
-    static const struct hf_limit limits[] = {
-        { "head_dim", offsetof(struct compressed, head_dim), 1 << 16 },
-        { "o_groups", offsetof(struct compressed, groups), 1 << 12 },
-        { "o_lora_rank", offsetof(struct compressed, rank), 1 << 16 },
-        { "hc_mult", offsetof(struct compressed, streams), 64 },
-        { "index_n_heads", offsetof(struct compressed, index_heads), 1 << 12 },
-        { "index_head_dim", offsetof(struct compressed, index_width), 1 << 12 },
+    static const struct json_field limits[] = {
+        { "head_dim", FIELD_INT, offsetof(struct compressed, head_dim), .max = 1 << 16 },
+        { "o_groups", FIELD_INT, offsetof(struct compressed, groups), .max = 1 << 12 },
+        { "o_lora_rank", FIELD_INT, offsetof(struct compressed, rank), .max = 1 << 16 },
+        { "hc_mult", FIELD_INT, offsetof(struct compressed, streams), .max = 64 },
+        { "index_n_heads", FIELD_INT, offsetof(struct compressed, index_heads), .max = 1 << 12 },
+        { "index_head_dim", FIELD_INT, offsetof(struct compressed, index_width), .max = 1 << 12 },
     };
     return hf_get_size(r->root, "head_dim", 512, &c->head_dim, r->err) &&
            hf_get_size(r->root, "o_groups", 8, &c->groups, r->err) &&
@@ -27,7 +27,7 @@ static bool read_compressed(struct hf_reader *r, struct compressed *c)
            hf_get_size(r->root, "hc_mult", 4, &c->streams, r->err) &&
            hf_get_size(r->root, "index_n_heads", 64, &c->index_heads, r->err) &&
            hf_get_size(r->root, "index_head_dim", 128, &c->index_width, r->err) &&
-           hf_check_limits(r->root, limits, sizeof limits / sizeof *limits, c, r->err) &&
+           json_check_limits(r->root, limits, sizeof limits / sizeof *limits, c, r->err) &&
            hf_get_numbers(r, "compress_ratios", &c->ratios);
 }
 
@@ -69,12 +69,12 @@ static bool read_v4(struct hf_reader *r)
     if (!f->query_rank || !f->turned_dim)
         return json_fail(hf_place_of(r, f->query_rank ? HF_FACT(turned_dim) : HF_FACT(query_rank)), r->err,
                          "expected the width of the narrow vector of queries and of what turns of a head");
-    const struct hf_limit limits[] = {
-        { hf_name_of(r, HF_FACT(heads)), HF_FACT(heads), 1 << 12 },
-        { hf_name_of(r, HF_FACT(hidden)), HF_FACT(hidden), 1 << 20 },
-        { hf_name_of(r, HF_FACT(query_rank)), HF_FACT(query_rank), 1 << 20 },
+    const struct json_field limits[] = {
+        { hf_name_of(r, HF_FACT(heads)), FIELD_INT, HF_FACT(heads), .max = 1 << 12 },
+        { hf_name_of(r, HF_FACT(hidden)), FIELD_INT, HF_FACT(hidden), .max = 1 << 20 },
+        { hf_name_of(r, HF_FACT(query_rank)), FIELD_INT, HF_FACT(query_rank), .max = 1 << 20 },
     };
-    if (!hf_check_limits(r->root, limits, sizeof limits / sizeof *limits, f, r->err) || !read_compressed(r, &c) ||
+    if (!json_check_limits(r->root, limits, sizeof limits / sizeof *limits, f, r->err) || !read_compressed(r, &c) ||
         !hf_get_list(r, "layer_types", f->blocks, &types))
         return false;
     if (c.head_dim <= f->turned_dim)

@@ -68,7 +68,7 @@ static bool read_openelm(struct hf_reader *r)
     f->qk_norm = f->normed_queries ? QK_NORM_HEAD : QK_NORM_NONE;
     return true;
 }
-/* With an entry for each block. */
+/* Reads the list under the key, which must be there, with an entry for each block. */
 static bool require_list(struct hf_reader *r, const char *key, const struct json **out)
 {
     return hf_require(r->root, key, out, r->err) && hf_get_list(r, key, r->facts.blocks, out);

@@ -139,8 +139,8 @@ static bool read_longcat(struct hf_reader *r)
 static bool blocks_of_longcat(struct hf_reader *r)
 {
     struct mlp_layer mlp;
-    hf_fill_mlp(r, &mlp); /* the experts have their activation already, which is the same */
-    for (int64_t i = 0; i < r->facts.blocks; i++) {
+    const bool well = hf_fill_mlp(r, &mlp);
+    for (int64_t i = 0; well && i < r->facts.blocks; i++) {
         struct hf_block *b = &r->blocks[i];
         b->mlp = mlp;
         b->both = i % 2 == 0 && b->network == HF_MOE;
@@ -151,7 +151,7 @@ static bool blocks_of_longcat(struct hf_reader *r)
         b->network = HF_MLP;
         memset(&b->moe, 0, sizeof b->moe);
     }
-    return true;
+    return well;
 }
 FAMILY(longcat) = {
     .type = "longcat_flash",

@@ -169,7 +169,9 @@ static bool add_tensor(struct making *m, const struct hf_tensor *tensor)
     struct hf_tensor *list = arena_more(&t->arena, t->list, t->count, &m->room, sizeof *list);
     bool fits = t->count < MOST_TENSORS;
     if (!list || !tensor->name || !fits)
-        return fits ? fail_memory(m->err) : fail_kind(m->err, ERROR_INPUT, "more than %d tensors", MOST_TENSORS);
+        return fits ? fail_memory(m->err)
+                    : fail_kind(m->err, ERROR_INPUT, "expected a checkpoint of at most %d tensors, found more",
+                                MOST_TENSORS);
     t->list = list;
     list[t->count++] = *tensor;
     return true;

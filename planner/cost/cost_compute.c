@@ -47,10 +47,11 @@ static struct shape score_shape(const struct segment *segment, const int64_t ext
     return s;
 }
 
-/* Libraries load operands of 16 bit in pieces of 16 bytes, and where a head's rows do not begin at such they have
- * slower kernels (NVIDIA, Matrix Multiplication Background User's Guide, 2023, section 2.2). The share of the rate is
- * that of the products with 50257, 12564 and 6282 words in the layers that vTrain published of the A100 (78 to 104
- * TFLOP/s), beside those with 25128. */
+/* The rate of products of kept scores, as a share of that of aligned ones. Libraries load operands of 16 bit in pieces
+ * of 16 bytes, and where a head's rows do not begin at such they have slower kernels (NVIDIA, Matrix Multiplication
+ * Background User's Guide, 2023, section 2.2). The share is that of the products with 50257, 12564 and 6282 words in
+ * the layers that vTrain published of the A100 (78 to 104 TFLOP/s), beside those with 25128. Products with the
+ * vocabulary go without: frameworks that keep scores pad it. */
 static double alignment_rate(enum dtype dtype, double head_width)
 {
     enum { PIECE_BYTES = 16 };

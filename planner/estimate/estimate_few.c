@@ -129,14 +129,19 @@ bool estimate_shortens(const struct plan *plan)
            effort_with(plan, plan->micro_batch_count) > WHOLE_EFFORT;
 }
 
+static int64_t looked_at(const struct plan *plan)
+{
+    return min_i64(estimate_settled_micro_batches(plan), plan->micro_batch_count);
+}
+
 int64_t estimate_effort(const struct plan *plan)
 {
-    return effort_with(plan, min_i64(estimate_settled_micro_batches(plan), plan->micro_batch_count));
+    return effort_with(plan, looked_at(plan));
 }
 
 int64_t estimate_instrs(const struct plan *plan)
 {
-    return LAYER_INSTRS * min_i64(estimate_settled_micro_batches(plan), plan->micro_batch_count) * plan->layer_count;
+    return LAYER_INSTRS * looked_at(plan) * plan->layer_count;
 }
 
 /* As if it had been judged on few micro-batches: how much a plan is worth does not hang on how exactly it is looked at.

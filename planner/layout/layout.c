@@ -228,8 +228,6 @@ static bool kernels_join(const struct lifetimes *t, int stage)
     return false;
 }
 
-enum { BADLY = 50 }; /* packing loses more than 1/50 of what lives at once */
-
 /* A stage that leaves as much room as the fullest of those before it need not be packed better: the plan takes what
  * that one takes. What is joined lives longer and packs worse: where it packs badly, and not well enough for whoever
  * asks, the same things are placed apart as well. live: bytes that live at once of what got the offsets. */
@@ -251,7 +249,7 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
     if (!place_items(t->items, count, &things, &effort, total, err))
         return false;
     give_offsets(program, stage, host, t, top);
-    if (host || *total <= max_i64(*live + *live / BADLY, effort.enough) || !kernels_join(t, stage))
+    if (host || *total <= max_i64(*live + *live / PLACE_FAIR, effort.enough) || !kernels_join(t, stage))
         return true;
     t->joined = t->transfers;
     count = list_items(program, stage, host, t);

@@ -4,11 +4,9 @@
 #include <string.h>
 
 enum {
-    GOOD_ENOUGH = 200,      /* the search ends at 1/200 above the bound */
-    FAIR = 50,              /* 1/50 above: a step too long for orders gives what comes again the bytes that it had; and
-                             * offsets that are enough for whoever asks end the search */
-    NEAR = 20,              /* 1/20 above: so do offsets with which nobody is fuller than others are already (the second
-                             * stage of llama-3-70b is told 74.7 GiB where it has 73.3, beside a first one of 75.0) */
+    GOOD_ENOUGH = 200, /* the search ends at 1/200 above the bound */
+    NEAR = 20, /* 1/20 above: a search ends with offsets with which nobody is fuller than others are already (the second
+                * stage of llama-3-70b is told 74.7 GiB where it has 73.3, beside a first one of 75.0) */
     WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
     REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
     DENSE = 300,            /* above 1/300 of all pairs of items living together an item is taken to look at a fourth of
@@ -147,7 +145,7 @@ int64_t place_good_bytes(int64_t live_bytes)
 static int64_t search_orders(struct place_work *w, int64_t bound, const struct place_effort *effort)
 {
     int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX;
-    int64_t good = max_i64(place_good_bytes(bound), min_i64(bound + bound / FAIR, effort->enough));
+    int64_t good = max_i64(place_good_bytes(bound), min_i64(bound + bound / PLACE_FAIR, effort->enough));
     good = max_i64(good, min_i64(bound + bound / NEAR, effort->plenty));
     int64_t square = (int64_t)w->count * w->count;
     bool dense = w->any_again || pairs * SCANNED > square;
@@ -169,7 +167,7 @@ static int64_t search_orders(struct place_work *w, int64_t bound, const struct p
         /* Of a step so long that the sweep in time alone was tried: of shorter ones the orders pack no worse, in a
          * fifth of the time (of 160 stages of the golden jobs one would have gained by this). Bytes that are used again
          * at once make whoever comes next wait, so only where that gains something. */
-        best = place_alike(w, max_i64(bound + bound / FAIR, good), best);
+        best = place_alike(w, max_i64(bound + bound / PLACE_FAIR, good), best);
     }
     return best;
 }
