@@ -219,12 +219,11 @@ static bool read_words(struct words *w)
                 return fail_memory(scan->err);
         } else if (c == ')' && w->array) {
             const char *array = w->array;
-            if (!end_word(w))
-                return false;
+            bool ended = end_word(w); /* of an array it fails for want of memory alone */
             scan_next(scan);
             size_t length = assigned_name(array);
             w->array = NULL;
-            if (w->members.failed)
+            if (!ended || w->members.failed)
                 return fail_memory(scan->err);
             if (!set_variable(w, array, length, w->members.length ? w->members.data : "", array[length] == '+'))
                 return false;

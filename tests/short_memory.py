@@ -112,15 +112,15 @@ def children_cpu_s():
 class Short:
     """Tries of one program. library: tests/short_memory.c, built."""
 
-    def __init__(self, cleave, root, library, work):
-        self.library, self.work = os.path.abspath(library), work
+    def __init__(self, cleave, root, library, work, environment=None):
+        self.library, self.work, self.environment = os.path.abspath(library), work, environment or {}
         self.limit_cpu_s = 10 * LIMIT_CPU_S
         self.calls = Calls(cleave, root, os.path.join(work, "given"))
 
     def call(self, name, at, rank=None, sites=None):
         """Exit code (None: it did not end), what it wrote, what it said, and its files."""
         with tempfile.TemporaryDirectory(dir=self.work) as place:
-            environment = {**os.environ, "LD_PRELOAD": self.library, "CLEAVE_SHORT_MEMORY": at, "HOME": place}
+            environment = {**os.environ, **self.environment, "LD_PRELOAD": self.library, "CLEAVE_SHORT_MEMORY": at, "HOME": place}
             environment |= {"CLEAVE_SHORT_RANK": rank} if rank else {}
             environment |= {"CLEAVE_SHORT_SITES": sites} if sites else {}
             process = subprocess.Popen([self.calls.cleave, *map(str, self.calls.calls[name])], cwd=place, env=environment, stdout=subprocess.PIPE,
@@ -194,10 +194,12 @@ class Short:
                 yield rank, str(n)
                 yield rank, f"{n}+"
 
-    def sweep(self, name, most=None, jobs=2):
-        """Returns how many tries there were, of all or of at most so many spread over them, and a list of those that went wrong:
+    def sweep(self, name, most=None, jobs=2, first_alone=False):
+        """first_alone: of each chain the first request, and not all from there on. Returns how many tries there were, of all or of at most so many spread over them, and a list of those that went wrong:
         (rank, at, what, said)."""
         known, tries = self.known(name), list(self.tries(name))
+        if first_alone:
+            tries = [(None, str(n)) for n in sorted({first for first, _ in self.sites(name, None)})]
         step = 1 if not most else max(1, len(tries) // most) | 1  # odd: of both kinds
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             results = pool.map(lambda t: (t, self.call(name, t[1], t[0])), tries[::step])

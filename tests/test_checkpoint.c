@@ -319,6 +319,20 @@ START_TEST(what_is_whole_may_still_be_wrong)
         world_close(&w);
         remove_any(folder);
     }
+    /* the last byte, which ranks of the first stage do not need */
+    char folder[PATH_BYTES], save[PATH_BYTES];
+    struct world w;
+    struct error error = { 0 };
+    folder_make(folder);
+    world_open(&w, tiny_models[0]);
+    must_run(&w, &choices[0], 1, folder, NULL, 0);
+    newest_save(folder, save);
+    snprintf(victim, sizeof victim, "%s/rank-0.safetensors", save);
+    damage(victim, 1, false);
+    ck_assert(!world_run(&w, &choices[2], 2, NULL, folder, 0, &error));
+    ck_assert_msg(strstr(error.message, "is damaged") != NULL, "%s", error.message);
+    world_close(&w);
+    remove_any(folder);
 }
 END_TEST
 

@@ -403,6 +403,12 @@ static void holds(const char *folder, int64_t step, int entries)
     manifest_free(&manifest);
 }
 
+static void take_a_while(void *context, const struct run_step *step)
+{
+    on_step(context, step);
+    usleep(20000);
+}
+
 START_TEST(other_runs_checkpoints_stay)
 {
     char folder[PATH_BYTES], other[PATH_BYTES];
@@ -417,8 +423,9 @@ START_TEST(other_runs_checkpoints_stay)
     w.more.seed = 11;
     is_refused(&w, &one, 4, folder, NULL, 0, "of another seed, 3: go on from it with --resume ");
     w.more.seed = 0;
-    must_run(&w, &one, 6, other, NULL, 1); /* a save beside the next steps */
-    w.more.checkpoint_overwrite = true;
+    w.more.on_step = take_a_while; /* a save beside the next steps is whole before the next one */
+    must_run(&w, &one, 6, other, NULL, 3);
+    w.more.on_step = NULL, w.more.checkpoint_overwrite = true;
     must_run(&w, &one, 2, other, NULL, 0);
     w.more.checkpoint_overwrite = false;
     is_refused(&w, &four, 4, folder, other, 0, "holds step 4 of another plan: ");
