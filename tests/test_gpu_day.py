@@ -25,7 +25,7 @@ def call(folder, *words):
                            "--minutes", "8", "--results", results, "--work", os.path.join(folder, "work"), *words], text=True, capture_output=True, check=False,
                           env={**os.environ, "CLEAVE_MODULE_DIR": os.path.dirname(module), "PYTHONPATH": folder})
     check(f"{words}: bars fail, and nothing else", done.returncode == 1 and not done.stderr, f"{done.returncode}: {done.stdout[-1500:]}{done.stderr[-1500:]}")
-    return done.stdout, {file.stem[len("gpu-"):]: json.loads(file.read_text(encoding="utf-8")) for file in results.glob("gpu-*.json")}
+    return done.stdout, {file.stem.removeprefix("gpu-").removesuffix("-h100-sxm"): json.loads(file.read_text(encoding="utf-8")) for file in results.glob("gpu-*.json")}
 
 
 def failed(result):

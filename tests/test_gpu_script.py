@@ -130,7 +130,7 @@ check("what is slow is not compared with PyTorch", not asked and len(bars) == le
 def part_of(folder, backend):
     """A part of the script whose commands are this machine's."""
     script = loaded()
-    options = types.SimpleNamespace(results=os.path.join(folder, "results"), build=build, work=os.path.join(folder, "work"), backend=backend, only=None)
+    options = types.SimpleNamespace(results=os.path.join(folder, "results"), build=build, work=os.path.join(folder, "work"), backend=backend, device="h200-sxm", only=None)
     return script, script.Part("trial", options, {"description": "a GPU", "versions": {}}, time.monotonic() + 600)
 
 

@@ -29,7 +29,7 @@ class Part:
 
     def __init__(self, name, o, gpu, end):
         o.results = os.path.abspath(o.results)
-        self.bench, self.options = bench.Bench("gpu-" + name + ("" if o.backend == "cuda" else "-dry"), o), o
+        self.bench, self.options = bench.Bench(f"gpu-{name}-{o.device if o.backend == 'cuda' else 'dry'}", o), o
         self.bench.any_load = True
         self.end = end
         # uncommitted changes make two trees alike; of those nothing is kept
