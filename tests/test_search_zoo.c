@@ -72,6 +72,27 @@ START_TEST(hard_proofs_end)
 }
 END_TEST
 
+/* Steps whose gathers and reductions slow what is computed beside them: the closed form says what the simulation says,
+ * moment by moment, and more than of steps where neither slows the other. */
+START_TEST(closed_form_knows_what_gathers_slow)
+{
+    struct framework slow = framework_own;
+    struct space space = space_default(64, 0, DTYPE_BF16);
+    space.stages = space.tensor = space.context = allowed_only(1);
+    space.zero = allowed_only(3);
+    int64_t simulated_ns[2];
+    slow.compute_beside_transfers = 2;
+    slow.transfers_beside_compute = 1.5;
+    for (int i = 0; i < 2; i++) {
+        struct search_result *result = search_zoo_by(i ? &slow : NULL, "llama-3-8b", "2x8:h100-sxm", &space, 1000);
+        simulated_ns[i] = result->plans[0].estimate->prediction.step_ns;
+        ck_assert_double_eq_tol((double)result->plans[0].formula_ns / (double)simulated_ns[i], 1, 0.02);
+        search_result_free(result);
+    }
+    ck_assert_int_gt(simulated_ns[1], simulated_ns[0] + simulated_ns[0] / 10);
+}
+END_TEST
+
 /* ---- restrictions ---- */
 
 static const struct restricted_case {
@@ -223,6 +244,7 @@ static Suite *search_zoo_suite(void)
     tcase_add_test(tcase, later_micro_batches_add_to_gradients);
     tcase_add_loop_test(tcase, work_is_bounded, 0, WORK_CASES);
     tcase_add_test(tcase, hard_proofs_end);
+    tcase_add_test(tcase, closed_form_knows_what_gathers_slow);
     tcase_add_loop_test(tcase, no_restriction_is_shorter, 0, RESTRICTED_CASES);
     tcase_add_loop_test(tcase, no_schedule_alone_is_shorter, 0, 2);
     tcase_add_loop_test(tcase, what_fits_also_fits_with_more_memory, 0, NARROW_MEMORIES);

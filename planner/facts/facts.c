@@ -43,6 +43,20 @@ int64_t facts_timing_ns(const struct facts *facts, int type)
     return profile ? profile->instruction_ns : 0;
 }
 
+void facts_slow_down(const struct facts *facts, unsigned types, double *compute, double *transfers)
+{
+    const struct framework *framework = facts->framework ? facts->framework : &framework_own;
+    *compute = framework->compute_beside_transfers;
+    *transfers = framework->transfers_beside_compute;
+    for (int type = 0; types >> type; type++) {
+        const struct profile *profile = types >> type & 1 ? facts_profile(facts, type) : NULL;
+        if (profile && profile->compute_under_communication > *compute)
+            *compute = profile->compute_under_communication;
+        if (profile && profile->communication_under_compute > *transfers)
+            *transfers = profile->communication_under_compute;
+    }
+}
+
 struct facts facts_of_type(const struct facts *facts, int type, const struct cluster *alone)
 {
     return (struct facts){ alone, facts_profile(facts, type), facts->framework };

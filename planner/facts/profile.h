@@ -121,6 +121,9 @@ struct facts {
 };
 /* What was measured on a type of the cluster's; NULL: nothing. */
 const struct profile *facts_profile(const struct facts *facts, int type);
+/* How many times as long computations and transfers take beside each other, at least 1: the framework's, or what was
+ * measured of the slowest of the types, which are bits. */
+void facts_slow_down(const struct facts *facts, unsigned types, double *compute, double *transfers);
 /* What times of the type's profile hold that steps do not: one device alone replays its step as a graph, in which
  * nothing is timed; several time every instruction in every step. */
 int64_t facts_timing_ns(const struct facts *facts, int type);

@@ -265,6 +265,20 @@ static struct layer_price without_prefetch(struct layer_price p)
     return p;
 }
 
+/* Of what the lane moves beside computations, t times as long as alone, these do one part in c of what they would: they
+ * lose t (1 - 1 / c) of each ns alone. */
+static struct layer_price beside_transfers(struct layer_price p, const struct facts *facts)
+{
+    double compute, transfers;
+    facts_slow_down(facts, 1, &compute, &transfers); /* the facts are one type's */
+    double loss = transfers * (1 - 1 / compute);
+    p.forward_ns += (int64_t)(loss * (double)p.gather_forward_ns);
+    p.backward_ns += (int64_t)(loss * (double)(p.gather_backward_ns + p.reduce_ns));
+    p.lane_loss_forward_ppm += (int64_t)(1e6 * (transfers - 1));
+    p.lane_loss_backward_ppm += (int64_t)(1e6 * (transfers - 1));
+    return p;
+}
+
 static enum sample_part part_of(const struct price_key *key)
 {
     if (key->bytes)
@@ -312,7 +326,8 @@ static void price_one(struct price_table *table, int strategy, struct price_book
     const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
                                                        part_of(key), &table->workspace_bytes[strategy]);
     for (int l = 0; l < book->graph->layer_count; l++) {
-        struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
+        struct layer_price price =
+            beside_transfers(key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]), book->facts);
         if (sharded)
             price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
         int class_index = book->graph->layers[l].class_index;

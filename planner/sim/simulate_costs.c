@@ -86,22 +86,11 @@ static struct host_issue issue_of(const void *self, const struct program *progra
     return cost_issue(((const struct priced *)self)->facts, program, stage, instr);
 }
 
-/* The slowest of the types that the stage lives on decides. */
 static void cost_slow_down(const void *self, const struct program *program, int stage, double *compute,
                            double *communication)
 {
     const struct facts *facts = ((const struct priced *)self)->facts;
-    unsigned types = cost_stage_types(facts, program->plan, stage);
-    const struct framework *framework = facts->framework ? facts->framework : &framework_own;
-    *compute = framework->compute_beside_transfers;
-    *communication = framework->transfers_beside_compute;
-    for (int type = 0; types >> type; type++) {
-        const struct profile *profile = types >> type & 1 ? facts_profile(facts, type) : NULL;
-        if (profile && profile->compute_under_communication > *compute)
-            *compute = profile->compute_under_communication;
-        if (profile && profile->communication_under_compute > *communication)
-            *communication = profile->communication_under_compute;
-    }
+    facts_slow_down(facts, cost_stage_types(facts, program->plan, stage), compute, communication);
 }
 
 bool durations_open(struct durations *out, const struct facts *facts, const struct program *program, struct error *err)
