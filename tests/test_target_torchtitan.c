@@ -1,5 +1,6 @@
 /* Recipes for torchtitan are read back to the launch that they were written of; what its users have is read, and its
  * own refusals are ours. The package's own classes read the files in tests/targets_accept_torch.py. */
+#include "targets/settings.h"
 #include "tests/target_launches.h"
 
 extern const struct target target_torchtitan;
@@ -179,6 +180,60 @@ START_TEST(options_of_a_script_are_read)
 }
 END_TEST
 
+/* Files beside a script: that of its options, one that names itself, one of as many settings as there may be, and no
+ * others. */
+static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
+                        size_t *length, struct error *err)
+{
+    (void)way;
+    struct text lines = { 0 };
+    if (strcmp(name, "old.toml") == 0)
+        text_add(&lines, old_toml);
+    else if (strcmp(name, "circle.toml") == 0)
+        text_add(&lines, "[job]\nconfig_file = 'circle.toml'\n");
+    else if (strcmp(name, "long.toml") == 0)
+        for (int i = 0; i < SETTINGS_MOST; i++)
+            text_printf(&lines, "a%d = 1\n", i);
+    else
+        return fail(err, "%s: no such file", name);
+    *length = lines.length;
+    *text = arena_strdup(arena, lines.data);
+    text_free(&lines);
+    return *text != NULL;
+}
+
+static const struct {
+    const char *file, *says;
+} named_files[] = {
+    { "old.toml", NULL },
+    { "circle.toml", "expected at most 8 files that name each other" },
+    { "long.toml", "long.toml: expected at most 4096 settings, found more" },
+    { "gone.toml", "a.sh:1:49: job.config_file: the settings are in another file: gone.toml: no such file" },
+};
+
+START_TEST(files_that_options_name_are_read)
+{
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    const struct launch_beside way = { read_beside };
+    struct launch_read r = { .beside = &way };
+    char text[256];
+    int length = snprintf(text, sizeof text,
+                          "torchrun --nnodes 8 --nproc_per_node 8 train.py --job.config_file %s --training.seq_len 4096\n",
+                          named_files[_i].file);
+    bool good = titan->read(&r, &arena, "a.sh", text, (size_t)length, &err);
+    ck_assert_msg(good == !named_files[_i].says, "%s", err.message);
+    if (good) {
+        ck_assert_int_eq(r.launch.tensor, 8);
+        ck_assert_int_eq(r.launch.sequence, 4096); /* what options say goes over the file */
+        model_free(r.model);
+    } else {
+        ck_assert_msg(strstr(err.message, named_files[_i].says), "%s", err.message);
+    }
+    arena_free(&arena);
+}
+END_TEST
+
 START_TEST(recipes_of_users_are_read)
 {
     struct arena arena = { 0 };
@@ -309,6 +364,7 @@ static Suite *target_torchtitan_suite(void)
     CHECK_ADD_LOOP(s, files_stay_as_they_are, 3);
     CHECK_ADD(s, toml_of_older_releases_is_read);
     CHECK_ADD(s, options_of_a_script_are_read);
+    CHECK_ADD_LOOP(s, files_that_options_name_are_read, sizeof named_files / sizeof *named_files);
     CHECK_ADD(s, recipes_of_users_are_read);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);

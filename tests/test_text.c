@@ -49,6 +49,15 @@ static void assert_bytes(int64_t bytes, const char *expected)
     ck_assert_str_eq(text_bytes(out, bytes), expected);
 }
 
+START_TEST(words_of_a_shell_are_quoted)
+{
+    struct text text = { 0 };
+    text_add_quoted(&text, "it's $HOME");
+    ck_assert_str_eq(text.data, "'it'\\''s $HOME'");
+    text_free(&text);
+}
+END_TEST
+
 START_TEST(bytes_for_people)
 {
     assert_bytes(0, "0 B");
@@ -330,6 +339,7 @@ static Suite *text_suite(void)
     Suite *suite = suite_create("text");
     CHECK_ADD(suite, text_grows_and_stays_terminated);
     CHECK_ADD(suite, text_that_does_not_fit_fails_and_drops_the_rest);
+    CHECK_ADD(suite, words_of_a_shell_are_quoted);
     CHECK_ADD(suite, bytes_for_people);
     CHECK_ADD(suite, bytes_that_are_enough);
     CHECK_ADD(suite, bytes_that_people_write);
