@@ -3,9 +3,8 @@
  * library is told how many lanes share the device. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/gpu/comm.h"
+#include "executor/gpu/comm_parts.h"
 #include "executor/gpu/device.h"
-#include "executor/gpu/moves.h"
-#include "executor/status.h"
 #include "host/clock.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,35 +14,6 @@
 #include <time.h>
 
 enum { WATCH_NS = 20000000, SPIN_NS = 50000, FIRST_NAP_NS = 2000, LONGEST_NAP_NS = 1000000 };
-
-struct gpu_comm {
-    struct nccl nccl;
-    struct channels channels;
-    void *world;
-    void **comm;         /* (channel_count + 1: room for the world at the end), NULL: this rank is no member */
-    struct moves *moves; /* (instr_count) */
-    int *turn;           /* (instr_count) place among the transfers */
-    int *transfer;       /* (transfer_count) instruction */
-    int transfer_count;
-    unsigned char *staging[LANE_COUNT]; /* device memory */
-    size_t staging_bytes[LANE_COUNT];
-
-    pthread_mutex_t mutex; /* of all below, and of calls of the library, none of which waits */
-    pthread_cond_t changed;
-    int next; /* the transfer whose turn it is */
-    int seen; /* transfers before it have ended on the device */
-    int64_t step;
-    int64_t told; /* of the progress that the status page was told of */
-    bool ended, closing, watched;
-    bool at_rest;       /* a step has ended well, and none has begun since */
-    struct error error; /* why it ended */
-    pthread_t watcher;
-};
-
-static struct gpu_comm *comm_of(const struct rank *rank)
-{
-    return ((struct gpu_rank *)rank->device_state)->comm;
-}
 
 /* ---- the end of a rank that fails ---- */
 /* The oldest transfer that was queued and has not ended; -1: none. Under the mutex. */
@@ -103,7 +73,7 @@ static void end_for_others(const struct rank *rank)
     end(rank, &why);
 }
 
-static bool tell_why(const struct gpu_comm *c, struct error *err)
+bool gpu_comm_tell_why(const struct gpu_comm *c, struct error *err)
 {
     return !c->ended || fail_kind(err, c->error.kind ? c->error.kind : ERROR_ENVIRONMENT, "%s",
                                   c->error.message[0] ? c->error.message : "the communicators were closed");
@@ -121,14 +91,14 @@ static void nap(int64_t *ns)
 }
 
 /* For the status page. instr: -1 before the first step. */
-static void note_call(const struct rank *rank, int instr, enum library_call call, enum call_state state)
+void gpu_comm_note_call(const struct rank *rank, int instr, enum library_call call, enum call_state state)
 {
     status_note_call(rank->options->status, rank->rank, instr, call, state);
 }
 
 /* Until what was asked of the communicator is done. Under the mutex, which is free while this thread sleeps; at first
  * it does not: a call is under way within microseconds, and the lane's computations wait for the host meanwhile. */
-static bool settle(const struct rank *rank, void *comm, struct error *err)
+bool gpu_comm_settle(const struct rank *rank, void *comm, struct error *err)
 {
     struct gpu_comm *c = comm_of(rank);
     struct error why = { 0 };
@@ -145,7 +115,7 @@ static bool settle(const struct rank *rank, void *comm, struct error *err)
     }
     if (state == COMM_FAILED)
         end(rank, &why);
-    return tell_why(c, err);
+    return gpu_comm_tell_why(c, err);
 }
 
 /* ---- a thread that looks after what is under way ---- */
@@ -194,215 +164,11 @@ static void *watch(void *argument)
     return NULL;
 }
 
-/* ---- opening ---- */
-/* Rank 0 makes the id and tells it to each other rank. */
-static bool share_id(const struct rank *rank, unsigned char id[COMM_ID_BYTES], struct error *err)
-{
-    struct gpu_comm *c = comm_of(rank);
-    const struct transport *t = rank->transport;
-    if (rank->rank > 0)
-        return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, 0, id, COMM_ID_BYTES, err);
-    note_call(rank, -1, LIBRARY_JOIN, CALL_MADE);
-    bool ok = c->nccl.make_id(c->nccl.self, id, err);
-    note_call(rank, -1, LIBRARY_JOIN, CALL_OVER);
-    for (int r = 1; ok && r < t->rank_count; r++)
-        ok = t->exchange(t->self, LANE_COMPUTE, r, id, COMM_ID_BYTES, -1, NULL, 0, err);
-    return ok;
-}
-
-/* All ranks split the world once per round; who is in no channel of the round takes no part in what it makes. */
-static bool split_round(const struct rank *rank, int round, struct error *err)
-{
-    struct gpu_comm *c = comm_of(rank);
-    int mine = -1, place = 0;
-    for (int i = 0; i < c->channels.count; i++)
-        if (c->channels.list[i].round == round && channel_place(&c->channels.list[i], rank->rank) >= 0)
-            mine = i;
-    void *none = NULL, **out = mine >= 0 ? &c->comm[mine] : &none;
-    status_beat(rank->options->status, rank->rank);
-    if (mine >= 0)
-        place = channel_place(&c->channels.list[mine], rank->rank);
-    note_call(rank, -1, LIBRARY_SPLIT, CALL_MADE);
-    bool asked = c->nccl.split(c->nccl.self, c->world, mine >= 0 ? mine : COMM_NO_COLOUR, place, out, err);
-    note_call(rank, -1, LIBRARY_SPLIT, CALL_PENDING);
-    return asked && settle(rank, c->world, err) &&
-           (mine < 0 || (*out && settle(rank, *out, err)) ||
-            fail_kind(err, ERROR_ENVIRONMENT, "%s: a split gave no communicator", c->nccl.name));
-}
-
-static bool open_channels(const struct rank *rank, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    struct gpu_comm *c = g->comm;
-    unsigned char id[COMM_ID_BYTES] = { 0 };
-    if (!channels_of(&c->channels, rank->program, err))
-        return false;
-    c->comm = calloc((size_t)c->channels.count + 1, sizeof *c->comm);
-    if (!c->comm)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d communicators", c->channels.count);
-    if (c->channels.count == 0)
-        return true;
-    if (!share_id(rank, id, err))
-        return false;
-    pthread_mutex_lock(&c->mutex);
-    note_call(rank, -1, LIBRARY_JOIN, CALL_MADE);
-    c->world = c->nccl.join(c->nccl.self, id, rank->rank, rank->transport->rank_count, err);
-    note_call(rank, -1, LIBRARY_JOIN, CALL_PENDING);
-    bool ok = c->world && settle(rank, c->world, err);
-    for (int round = 0; ok && round < c->channels.round_count; round++)
-        ok = split_round(rank, round, err);
-    note_call(rank, -1, LIBRARY_SPLIT, CALL_OVER);
-    pthread_mutex_unlock(&c->mutex);
-    return ok;
-}
-
-static bool make_moves(const struct rank *rank, int index, bool measure, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    struct gpu_comm *c = g->comm;
-    const struct instr *instr = &rank->program->stages[rank->stage].instrs[index];
-    unsigned char *staging = measure ? g->arena : c->staging[instr->lane];
-    moves_free(&c->moves[index]);
-    if (!moves_of(&c->moves[index], g->geometry, &c->channels, instr, staging, false, err))
-        return false;
-    if (c->moves[index].staging_bytes > c->staging_bytes[instr->lane])
-        c->staging_bytes[instr->lane] = c->moves[index].staging_bytes;
-    return true;
-}
-
-static bool open_moves(const struct rank *rank, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    struct gpu_comm *c = g->comm;
-    const struct stage_program *stage = &rank->program->stages[rank->stage];
-    size_t count = (size_t)stage->instr_count + 1;
-    c->moves = calloc(count, sizeof *c->moves);
-    c->turn = calloc(count, sizeof *c->turn);
-    c->transfer = calloc(count, sizeof *c->transfer);
-    if (!c->moves || !c->turn || !c->transfer)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the transfers of %zu instructions", count);
-    for (int i = 0; i < stage->instr_count; i++) {
-        if (!instr_moves_data(&stage->instrs[i]))
-            continue;
-        c->turn[i] = c->transfer_count;
-        c->transfer[c->transfer_count++] = i;
-        if (!make_moves(rank, i, true, err))
-            return false;
-    }
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (c->staging_bytes[lane] > 0 && !(c->staging[lane] = gpu_allocate_lent(g, c->staging_bytes[lane], err)))
-            return error_within(err,
-                                "rank %d: the %zu bytes that lane %s packs, beside the arena (a plan with a larger "
-                                "--reserve leaves room)",
-                                rank->rank, c->staging_bytes[lane], lane_names[lane]);
-    for (int t = 0; t < c->transfer_count; t++)
-        if (!make_moves(rank, c->transfer[t], false, err))
-            return false;
-    return true;
-}
-
-/* All that calls name: where one rank's memory is lent and another's is not, NCCL promises nothing. */
-static void lend_memory(const struct rank *rank)
-{
-    struct gpu_rank *g = rank->device_state;
-    struct gpu_comm *c = g->comm;
-    pthread_mutex_lock(&c->mutex);
-    for (int i = 0; i < c->channels.count; i++) {
-        if (!c->comm[i])
-            continue;
-        c->nccl.lend(c->nccl.self, c->comm[i], g->arena, (size_t)rank->arena_bytes);
-        for (int lane = 0; lane < LANE_COUNT; lane++)
-            if (c->staging[lane])
-                c->nccl.lend(c->nccl.self, c->comm[i], c->staging[lane], c->staging_bytes[lane]);
-    }
-    pthread_mutex_unlock(&c->mutex);
-}
-
-static bool start_watching(struct rank *rank, struct error *err)
+bool gpu_comm_start_watching(struct rank *rank, struct error *err)
 {
     struct gpu_comm *c = comm_of(rank);
     c->watched = pthread_create(&c->watcher, NULL, watch, rank) == 0;
     return c->watched || fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread that watches over communication");
-}
-
-/* ---- connections ---- */
-/* What the rank's transfers send to members and receive from them by this channel, a byte of each. Under the mutex, in
- * a group. *any: whether there was a call. */
-static bool call_peers(const struct rank *rank, int channel, bool *any, struct error *err)
-{
-    const struct gpu_rank *g = rank->device_state;
-    const struct gpu_comm *c = g->comm;
-    const int count = c->channels.list[channel].count;
-    bool *called = calloc(2 * (size_t)count, sizeof *called); /* (kind, member) */
-    bool ok = called || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d members", count);
-    for (int t = 0; ok && t < c->transfer_count; t++) {
-        const struct moves *m = &c->moves[c->transfer[t]];
-        for (int i = 0; ok && m->channel == channel && i < m->call_count; i++) {
-            const bool receives = m->calls[i].kind == COMM_RECEIVE;
-            bool *seen = &called[receives * count + m->calls[i].peer];
-            if ((!receives && m->calls[i].kind != COMM_SEND) || *seen)
-                continue;
-            const struct comm_call byte = {
-                .kind = m->calls[i].kind, .from = g->arena, .to = g->arena + 1, .count = 1, .peer = m->calls[i].peer
-            };
-            *seen = *any = true;
-            ok = c->nccl.call(c->nccl.self, c->comm[channel], g->stream[LANE_COMPUTE], &byte, err);
-        }
-    }
-    free(called);
-    return ok;
-}
-
-static bool connect_channel(const struct rank *rank, int channel, struct error *err)
-{
-    const struct gpu_comm *c = comm_of(rank);
-    bool any = false;
-    status_beat(rank->options->status, rank->rank);
-    note_call(rank, -1, LIBRARY_CONNECT, CALL_MADE);
-    if (!c->nccl.begin(c->nccl.self, err))
-        return false;
-    bool ok = call_peers(rank, channel, &any, err);
-    bool ended = c->nccl.end(c->nccl.self, err);
-    note_call(rank, -1, LIBRARY_CONNECT, CALL_PENDING);
-    return ok && ended && (!any || settle(rank, c->comm[channel], err));
-}
-
-/* The first message from one rank to another makes a connection, and who sends or receives it may call nothing else
- * before the other does the same. In the order of a program that may be never: where pipelines run both ways, of two
- * neighbours each sends first. So all that will talk to each other do it here, channel by channel in the order of
- * rounds, where nobody is late for one because of another. What lies in the arena means nothing yet. */
-static bool connect_channels(const struct rank *rank, struct error *err)
-{
-    const struct gpu_rank *g = rank->device_state;
-    struct gpu_comm *c = g->comm;
-    bool ok = true;
-    pthread_mutex_lock(&c->mutex);
-    for (int round = 0; round < c->channels.round_count; round++)
-        for (int i = 0; ok && i < c->channels.count; i++)
-            if (c->channels.list[i].round == round && c->comm[i])
-                ok = connect_channel(rank, i, err);
-    ok = tell_why(c, err) && ok;
-    pthread_mutex_unlock(&c->mutex);
-    ok = ok && g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
-    note_call(rank, -1, LIBRARY_CONNECT, CALL_OVER);
-    return ok;
-}
-
-bool gpu_comm_open(struct rank *rank, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    struct gpu_comm *c = calloc(1, sizeof *c);
-    if (!c)
-        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its communicators", rank->rank);
-    c->nccl = g->nccl;
-    c->told = -1;
-    pthread_mutex_init(&c->mutex, NULL);
-    pthread_cond_init(&c->changed, NULL);
-    g->comm = c;
-    if (!open_channels(rank, err) || !open_moves(rank, err))
-        return false;
-    lend_memory(rank);
-    return gpu_device_warm_up(rank, err) && start_watching(rank, err) && connect_channels(rank, err);
 }
 
 /* ---- a transfer ---- */
@@ -423,18 +189,18 @@ static bool call_library(const struct rank *rank, const struct instr *instr, con
     struct gpu_comm *c = g->comm;
     void *comm = moves->channel >= 0 ? c->comm[moves->channel] : NULL;
     const int index = (int)(instr - rank->program->stages[rank->stage].instrs);
-    note_call(rank, index, LIBRARY_TRANSFER, CALL_MADE);
+    gpu_comm_note_call(rank, index, LIBRARY_TRANSFER, CALL_MADE);
     if (!c->nccl.begin(c->nccl.self, err)) {
-        note_call(rank, index, LIBRARY_TRANSFER, CALL_OVER);
+        gpu_comm_note_call(rank, index, LIBRARY_TRANSFER, CALL_OVER);
         return false;
     }
     bool ok = true;
     for (int i = 0; ok && i < moves->call_count; i++)
         ok = c->nccl.call(c->nccl.self, comm, g->stream[instr->lane], &moves->calls[i], err);
     bool ended = c->nccl.end(c->nccl.self, err);
-    note_call(rank, index, LIBRARY_TRANSFER, CALL_PENDING);
-    ok = ok && ended && settle(rank, comm, err);
-    note_call(rank, index, LIBRARY_TRANSFER, CALL_OVER);
+    gpu_comm_note_call(rank, index, LIBRARY_TRANSFER, CALL_PENDING);
+    ok = ok && ended && gpu_comm_settle(rank, comm, err);
+    gpu_comm_note_call(rank, index, LIBRARY_TRANSFER, CALL_OVER);
     return ok;
 }
 
@@ -444,7 +210,7 @@ static bool run_calls(const struct rank *rank, const struct instr *instr, const 
     if (moves->call_count == 0)
         return true;
     pthread_mutex_lock(&c->mutex);
-    bool ok = tell_why(c, err) && call_library(rank, instr, moves, err);
+    bool ok = gpu_comm_tell_why(c, err) && call_library(rank, instr, moves, err);
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
@@ -478,7 +244,7 @@ bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted,
     pthread_mutex_lock(&c->mutex);
     while (!c->ended && c->next != c->turn[index])
         pthread_cond_wait(&c->changed, &c->mutex);
-    bool ok = tell_why(c, err);
+    bool ok = gpu_comm_tell_why(c, err);
     pthread_mutex_unlock(&c->mutex);
     ok = ok && (muted ? run_alone(rank, instr, err) : run_moves(rank, instr, &c->moves[index], err));
     pthread_mutex_lock(&c->mutex);
@@ -511,7 +277,7 @@ bool gpu_comm_check(struct rank *rank, struct error *err)
 {
     struct gpu_comm *c = comm_of(rank);
     pthread_mutex_lock(&c->mutex);
-    bool ok = c->at_rest = tell_why(c, err);
+    bool ok = c->at_rest = gpu_comm_tell_why(c, err);
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
@@ -546,13 +312,13 @@ void gpu_comm_close(struct rank *rank)
     if (!c)
         return;
     stop_watching(c);
-    note_call(rank, -1, LIBRARY_LEAVE, CALL_MADE);
+    gpu_comm_note_call(rank, -1, LIBRARY_LEAVE, CALL_MADE);
     for (int i = 0; i < c->channels.count && c->comm; i++)
         if (c->comm[i])
             c->nccl.leave(c->nccl.self, c->comm[i]);
     if (c->world)
         c->nccl.leave(c->nccl.self, c->world);
-    note_call(rank, -1, LIBRARY_LEAVE, CALL_OVER);
+    gpu_comm_note_call(rank, -1, LIBRARY_LEAVE, CALL_OVER);
     for (int i = 0; i < g->instr_count && c->moves; i++)
         moves_free(&c->moves[i]);
     for (int lane = 0; lane < LANE_COUNT; lane++)

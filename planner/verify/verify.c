@@ -2,8 +2,7 @@
 #include "planner/layout/lives.h"
 #include "planner/layout/order.h"
 #include "planner/verify/verify_parts.h"
-#include "planner/program/machine.h"
-#include "planner/program/stall.h"
+#include "planner/program/rendezvous.h"
 #include "planner/verify/verify.h"
 #include <stdlib.h>
 #include <string.h>
@@ -242,106 +241,16 @@ static bool check_norms(const struct program *program, const struct pairing *pai
     return true;
 }
 
-/* The rendezvous device: no time, no buffering. */
-struct rendezvous {
-    const struct program *program;
-    const struct pairing *pairing;
-    uint8_t **state;              /* [stage][instr]: 0 new, 1 there and waiting, 2 done */
-    const struct instr **on_lane; /* (stages x lanes) what waits there */
-    int *arrived;                 /* (norm-reduces) */
-};
-enum { MET_NEW, MET_WAITING, MET_DONE };
-
-static void meet(struct rendezvous *r, int stage, int index)
-{
-    r->state[stage][index] = MET_DONE;
-    r->on_lane[stage * LANE_COUNT + (int)r->program->stages[stage].instrs[index].lane] = NULL;
-}
-
-static enum issue meet_issue(void *self, int rank, int index, const struct instr *instr)
-{
-    struct rendezvous *r = self;
-    int stage = plan_stage_of_rank(r->program->plan, rank);
-    const struct stage_program *list = &r->program->stages[stage];
-    const struct instr **lane = &r->on_lane[stage * LANE_COUNT + (int)instr->lane];
-    if (*lane)
-        return ISSUE_BLOCKED;
-    for (int k = 0; k < instr->wait_count; k++)
-        if (r->state[stage][list->waits[instr->wait_first + k]] != MET_DONE)
-            return ISSUE_BLOCKED;
-    int partner = r->pairing->partner[stage][index];
-    r->state[stage][index] = MET_WAITING;
-    *lane = instr;
-    if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
-        if (r->state[instr->peer_stage][partner] == MET_WAITING) {
-            meet(r, instr->peer_stage, partner);
-            meet(r, stage, index);
-        }
-    } else if (instr->op == OP_NORM_REDUCE) {
-        if (++r->arrived[partner] == r->program->stage_count)
-            for (int s = 0; s < r->program->stage_count; s++)
-                meet(r, s, r->pairing->norm[s][partner]);
-    } else {
-        meet(r, stage, index);
-    }
-    return ISSUE_TAKEN;
-}
-
-static bool has_met(const void *self, int stage, int index)
-{
-    return ((const struct rendezvous *)self)->state[stage][index] == MET_DONE;
-}
-
-/* The first step of a run, or a later one, which finds the opening done. */
-static bool run_rendezvous(struct rendezvous *r, struct machine *machines, bool later, struct error *err)
-{
-    static const struct machine_device device = { .name = "rendezvous", .issue = meet_issue };
-    const struct program *program = r->program;
-    for (int s = 0; s < program->stage_count; s++) {
-        machine_init(&machines[s], program, program->plan->stages[s].first_rank, &device, r);
-        memset(r->state[s], MET_NEW, (size_t)program->stages[s].instr_count);
-        if (!later)
-            continue;
-        machine_skip_opening(&machines[s]);
-        memset(r->state[s], MET_DONE, (size_t)program_opening_count(&program->stages[s]));
-    }
-    for (int k = 0; k < r->pairing->norm_count; k++)
-        r->arrived[k] = 0;
-    for (bool ran = true; ran;) {
-        ran = false;
-        for (int s = 0; s < program->stage_count; s++)
-            ran |= machine_step(&machines[s]) == STEP_RAN;
-    }
-    for (int s = 0; s < program->stage_count; s++)
-        for (int i = 0; i < program->stages[s].instr_count; i++)
-            if (!has_met(r, s, i))
-                return stall_fail(program, r->pairing, has_met, r, err);
-    return true;
-}
-
 bool verify_progress(const struct program *program, const struct pairing *pairing, struct error *err)
 {
     struct arena arena = { 0 };
-    size_t stages = (size_t)program->stage_count;
-    struct rendezvous r = { .program = program, .pairing = pairing };
-    struct machine *machines = arena_alloc(&arena, stages, sizeof *machines);
-    struct channel *last = arena_alloc(&arena, stages, sizeof *last);
-    r.state = arena_alloc(&arena, stages, sizeof *r.state);
-    r.on_lane = arena_alloc(&arena, stages * LANE_COUNT, sizeof *r.on_lane);
-    r.arrived = arena_alloc(&arena, (size_t)pairing->norm_count, sizeof *r.arrived);
-    bool ok = !arena_failed(&arena);
-    for (int s = 0; ok && s < program->stage_count; s++) {
-        r.state[s] = arena_alloc(&arena, (size_t)program->stages[s].instr_count, 1);
-        ok = r.state[s] != NULL;
-    }
-    if (!ok)
-        fail_memory(err);
-    ok = ok && check_channels(program, pairing, last, err) && check_norms(program, pairing, err) &&
-         run_rendezvous(&r, machines, false, err);
+    struct channel *last = arena_alloc(&arena, (size_t)program->stage_count, sizeof *last);
     bool steady = false;
     for (int s = 0; s < program->stage_count; s++)
         steady |= program_opening_count(&program->stages[s]) > 0;
-    ok = ok && (!steady || run_rendezvous(&r, machines, true, err));
+    bool ok = (last || fail_memory(err)) && check_channels(program, pairing, last, err) &&
+              check_norms(program, pairing, err) && rendezvous_run(program, pairing, false, NULL, err) &&
+              (!steady || rendezvous_run(program, pairing, true, NULL, err));
     arena_free(&arena);
     return ok;
 }
