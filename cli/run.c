@@ -26,7 +26,7 @@ struct run_arguments {
     const char *backend, *transport, *data, *from_hf, *to_hf, *logits, *timeline, *tuned;
     int64_t ranks, steps, seed, warmup, decay_steps, ignored, transfer_sms;
     double learning_rate, floor_rate, timeout_s; /* floor_rate below 0: not given */
-    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels, overwrite_hf;
+    bool json, shape, poison, deterministic, no_graph, graph_ranks, share_gpus, kernels, overwrite_hf;
 };
 static const struct run_arguments defaults = { .saving = SAVING_DEFAULTS,
                                                .backend = "cpu",
@@ -78,6 +78,9 @@ static const struct option options[] = {
     FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
     TEXT_OPTION("tuned", AT(tuned), "FILE", "on a GPU: keeps there which algorithms of matrix products were fastest"),
     FLAG_OPTION("no-graph", AT(no_graph), "on a GPU: steps are queued one kernel at a time, never as a graph"),
+    FLAG_OPTION(
+        "graph-ranks", AT(graph_ranks),
+        "with --transport nccl: steps as graphs, transfers among them one behind another (not tried on a card)"),
     FLAG_OPTION("deterministic", AT(deterministic), "on a GPU: the same bits in every run, also where that is slower"),
     DOUBLE_OPTION("timeout", AT(timeout_s), "SECONDS", 0, 1e9, "without progress of any rank the run ends (60)"),
     FLAG_OPTION("json", AT(json), "one JSON line per step, then a summary line"),
@@ -197,6 +200,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
     o.no_graph = a->no_graph;
+    o.graph_ranks = a->graph_ranks;
     o.kernels = a->kernels;
     o.tuned_path = a->tuned;
     o.deterministic = a->deterministic;
@@ -338,7 +342,12 @@ static bool check_nccl(const struct run_arguments *a, const struct device *devic
     if (nccl && !device->transfer)
         return fail(err, "--transport %s moves what lies in GPUs, and --backend %s has none: give --backend cuda",
                     a->transport, a->backend);
-    const char *option = a->share_gpus ? "--share-gpus" : a->transfer_sms > 0 ? "--transfer-sms" : NULL;
+    const char *option = a->share_gpus         ? "--share-gpus"
+                         : a->transfer_sms > 0 ? "--transfer-sms"
+                         : a->graph_ranks      ? "--graph-ranks"
+                                               : NULL;
+    if (a->graph_ranks && a->no_graph)
+        return fail(err, "--graph-ranks and --no-graph say the opposite: give one of them");
     return nccl || !option || fail(err, "%s is for ranks that talk by NCCL: give --transport nccl", option);
 }
 

@@ -61,6 +61,7 @@ struct run_options {
 
     bool kernels;                /* on GPUs: what really ran in the last step is recorded; on all processes alike */
     bool no_graph;               /* on GPUs: every step is queued instruction by instruction */
+    bool graph_ranks;            /* with NCCL: steps become graphs of ranks that exchange data, too; on all alike */
     const char *tuned_path;      /* on GPUs: algorithms that earlier runs timed, and where this one's go; NULL: none */
     struct gpu_learned *learned; /* the same of runs of this process (gpu/learned.h); NULL: none */
     bool deterministic;          /* the same bits every time on one device, also where that is slower */

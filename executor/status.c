@@ -424,7 +424,10 @@ static void describe_rank(const struct status *status, const struct program *pro
                 (long long)atomic_load(&r->step) + 1);
     if (index < 0 || index >= program->stages[stage].instr_count) {
         const bool named = calls && call != LIBRARY_TRANSFER;
-        text_printf(out, "%s", named ? called[call] : "no instruction yet");
+        text_printf(out, "%s",
+                    named                      ? called[call]
+                    : index == STATUS_IN_GRAPH ? "in the graph of the step"
+                                               : "no instruction yet");
         return;
     }
     const struct instr *instr = &program->stages[stage].instrs[index];

@@ -18,7 +18,8 @@ void status_signal(const struct status *status, int signal);
 
 /* The rank begins to live in this process. */
 void status_join(struct status *status, int rank);
-/* The rank starts an instruction; cheap, from any lane. */
+/* The rank starts an instruction, or STATUS_IN_GRAPH: all of the step at once; cheap, from any lane. */
+enum { STATUS_IN_GRAPH = -2 };
 void status_note(struct status *status, int rank, int64_t step, int instr);
 /* Around an instruction that waits for no other rank: one that does not come back hangs by itself. */
 void status_begin_work(struct status *status, int rank, int instr);

@@ -93,8 +93,10 @@ def notes(folder):
     check("memory beside the arena, predicted and had", [(r["predicted_outside_arena_bytes"], 0 < r["memory_outside_arena_bytes"] < bytes_beside)
           for r in beside["outside_arena"]] == [(bytes_beside, True)], beside)
     check("memory beside the arena of no profile", json.loads(run("simulate", plan, "--json").stdout)["stages"][0]["outside_arena_bytes"] == 0)
-    for option in (["--share-gpus"], ["--transfer-sms", 8]):
+    for option in (["--share-gpus"], ["--transfer-sms", 8], ["--graph-ranks"]):
         expect(f"{option[0]} without NCCL", 2, f"{option[0]} is for ranks that talk by NCCL", "run", plan, "--steps", 1, *option)
+    expect("graphs and none", 2, "--graph-ranks and --no-graph say the opposite", "run", plan, "--graph-ranks", "--no-graph", "--backend", "cuda",
+           "--transport", "nccl", env=modules)
     check("notes: on the processor none", "notes" not in run("run", plan, "--steps", 1, "--json").stdout)
 
 

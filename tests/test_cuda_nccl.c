@@ -99,7 +99,7 @@ START_TEST(a_world_of_one)
                   "%s", error.message);
     call_all(&nccl, &gpu, half);
     nccl.leave(nccl.self, half);
-    nccl.abort(nccl.self, &world, 1);
+    nccl.abort(nccl.self, &world, 1, NULL, NULL);
     nccl.close(nccl.self);
     gpu.close(gpu.self);
 }

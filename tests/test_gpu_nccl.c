@@ -341,7 +341,7 @@ START_TEST(communicators_are_aborted_together)
     ck_assert_ptr_nonnull(comms[1]);
     const int at_once = _i == 0 ? 2 : 1;
     for (int i = 0; i < 2; i += at_once)
-        nccl.abort(nccl.self, &comms[i], at_once);
+        nccl.abort(nccl.self, &comms[i], at_once, NULL, NULL);
     ck_assert_int_eq(emulated_nccl_misuse(shared) == NULL, at_once == 2);
     nccl.close(nccl.self);
     emulated_nccl_free(shared);

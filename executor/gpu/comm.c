@@ -16,19 +16,22 @@
 enum { WATCH_NS = 20000000, SPIN_NS = 50000, FIRST_NAP_NS = 2000, LONGEST_NAP_NS = 1000000 };
 
 /* ---- the end of a rank that fails ---- */
-/* The oldest transfer that was queued and has not ended; -1: none. Under the mutex. */
+/* The oldest transfer that was queued and has not ended; -1: none, or nobody knows. Under the mutex. */
 static int oldest_unfinished(const struct rank *rank)
 {
     struct gpu_rank *g = rank->device_state;
     struct gpu_comm *c = g->comm;
+    if (c->capturing || c->in_graph)
+        return -1;
     while (c->seen < c->next && g->gpu.reached(g->gpu.self, gpu_end_event(g, c->transfer[c->seen])))
         c->seen++;
     return c->seen < c->next ? c->transfer[c->seen] : -1;
 }
 
 /* Closes the gaps in the list, which nobody reads afterwards. */
-static void abort_all(struct gpu_comm *c)
+static void abort_all(const struct rank *rank)
 {
+    struct gpu_comm *c = comm_of(rank);
     int count = 0;
     for (int i = 0; i < c->channels.count && c->comm; i++)
         if (c->comm[i])
@@ -36,13 +39,14 @@ static void abort_all(struct gpu_comm *c)
     if (c->world)
         c->comm[count++] = c->world;
     if (count > 0)
-        c->nccl.abort(c->nccl.self, c->comm, count);
+        c->nccl.abort(c->nccl.self, c->comm, count, gpu_replay_let_go, (void *)(uintptr_t)rank);
     if (c->comm)
         memset(c->comm, 0, ((size_t)c->channels.count + 1) * sizeof *c->comm);
     c->world = NULL;
 }
 
-/* Under the mutex; once. Afterwards nobody calls the library about these communicators. */
+/* Under the mutex; once. Afterwards nobody calls the library about these communicators. What a capture has of them is
+ * given up by its own thread first: until then nothing runs. */
 static void end(const struct rank *rank, const struct error *why)
 {
     struct gpu_comm *c = comm_of(rank);
@@ -53,9 +57,13 @@ static void end(const struct rank *rank, const struct error *why)
     if (why && instr >= 0)
         fail_kind(&c->error, ERROR_ENVIRONMENT, "%s; under way was instruction %d %s", why->message, instr,
                   op_info[rank->program->stages[rank->stage].instrs[instr].op].name);
+    else if (why && c->in_graph)
+        fail_kind(&c->error, ERROR_ENVIRONMENT, "%s; under way was the graph of step %lld", why->message,
+                  (long long)c->step + 1);
     else if (why)
         c->error = *why;
-    abort_all(c);
+    if (!c->capturing)
+        abort_all(rank);
     pthread_cond_broadcast(&c->changed);
 }
 
@@ -204,15 +212,39 @@ static bool call_library(const struct rank *rank, const struct instr *instr, con
     return ok;
 }
 
+/* CUDA chooses which of a graph's kernels share a queue, in any order that the graph allows: a call could come to stand
+ * behind another communicator's that waits for it elsewhere. So each waits for the one before it, over all lanes, and
+ * transfers of different communicators do not overlap. NCCL_LAUNCH_ORDER_IMPLICIT (2.26, with drivers of CUDA 12.9)
+ * would order their beginnings alone, by the host's calls, which have this order, too. */
+static bool follow_last_call(const struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct gpu_comm *c = g->comm;
+    return g->mode != GPU_STEP_CAPTURED || !c->has_last_call ||
+           g->gpu.wait(g->gpu.self, g->stream[instr->lane], c->last_call, err);
+}
+
+static bool become_last_call(const struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    if (g->mode != GPU_STEP_CAPTURED)
+        return true;
+    c->has_last_call = true;
+    return g->gpu.record(g->gpu.self, g->stream[instr->lane], c->last_call, err);
+}
+
 static bool run_calls(const struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
 {
     struct gpu_comm *c = comm_of(rank);
     if (moves->call_count == 0)
         return true;
+    if (!follow_last_call(rank, instr, err))
+        return false;
     pthread_mutex_lock(&c->mutex);
     bool ok = gpu_comm_tell_why(c, err) && call_library(rank, instr, moves, err);
     pthread_mutex_unlock(&c->mutex);
-    return ok;
+    return ok && become_last_call(rank, instr, err);
 }
 
 static bool run_moves(struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
@@ -246,7 +278,9 @@ bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted,
         pthread_cond_wait(&c->changed, &c->mutex);
     bool ok = gpu_comm_tell_why(c, err);
     pthread_mutex_unlock(&c->mutex);
+    gpu_replay_enter(rank->device_state);
     ok = ok && (muted ? run_alone(rank, instr, err) : run_moves(rank, instr, &c->moves[index], err));
+    gpu_replay_leave(rank->device_state);
     pthread_mutex_lock(&c->mutex);
     c->next++;
     pthread_cond_broadcast(&c->changed);
@@ -265,12 +299,27 @@ int64_t gpu_comm_packed_bytes(const struct rank *rank)
 
 void gpu_comm_begin_step(struct rank *rank)
 {
-    struct gpu_comm *c = comm_of(rank);
+    const struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
     pthread_mutex_lock(&c->mutex);
     c->next = c->seen = 0;
     c->step = rank->step;
     c->at_rest = false;
+    c->capturing = g->mode == GPU_STEP_CAPTURED;
+    c->in_graph = g->mode == GPU_STEP_REPLAYED;
+    c->has_last_call = false;
     pthread_mutex_unlock(&c->mutex);
+}
+
+bool gpu_comm_end_capture(struct rank *rank, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    pthread_mutex_lock(&c->mutex);
+    bool ok = gpu_comm_tell_why(c, err);
+    c->capturing = !ok; /* gpu_comm_stop() aborts */
+    c->in_graph = ok;
+    pthread_mutex_unlock(&c->mutex);
+    return ok;
 }
 
 bool gpu_comm_check(struct rank *rank, struct error *err)
@@ -290,8 +339,11 @@ void gpu_comm_stop(struct rank *rank)
     if (!c)
         return;
     pthread_mutex_lock(&c->mutex);
+    c->capturing = false;
     if (!c->at_rest || others_gave_up(rank))
         end(rank, NULL);
+    if (c->ended) /* in a capture nothing was aborted */
+        abort_all(rank);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -323,6 +375,7 @@ void gpu_comm_close(struct rank *rank)
         moves_free(&c->moves[i]);
     for (int lane = 0; lane < LANE_COUNT; lane++)
         gpu_release_lent(g, c->staging[lane]);
+    g->gpu.close_event(g->gpu.self, c->last_call);
     channels_free(&c->channels);
     free(c->comm);
     free(c->moves);

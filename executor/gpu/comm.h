@@ -14,6 +14,8 @@ void gpu_comm_close(struct rank *rank); /* without effect where none is open */
 /* Device memory that its lanes pack into, beside the arena; 0 where none is open. */
 int64_t gpu_comm_packed_bytes(const struct rank *rank);
 void gpu_comm_begin_step(struct rank *rank);
+/* The step is kept, and its graph is about to run. False: the communicators have ended meanwhile, and it must not. */
+bool gpu_comm_end_capture(struct rank *rank, struct error *err);
 /* Queues a transfer on the instruction's lane, when all those before it in the program have been queued. */
 bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted, struct error *err);
 /* After the streams have ended: whether they ended well. */

@@ -2,6 +2,7 @@
 #include "executor/gpu/comm.h"
 #include "executor/gpu/comm_parts.h"
 #include "executor/gpu/device.h"
+#include "planner/program/rendezvous.h"
 #include <stdlib.h>
 
 /* ---- communicators ---- */
@@ -111,6 +112,61 @@ static bool open_moves(const struct rank *rank, struct error *err)
     return true;
 }
 
+/* ---- the order of a graph ---- */
+struct ended {
+    int instr, order; /* order: so many instructions had ended before it */
+};
+
+static int compare_ended(const void *left, const void *right)
+{
+    const struct ended *a = left, *b = right;
+    return a->order - b->order;
+}
+
+static void sort_transfers(struct gpu_comm *c, const int *order, struct ended *ended)
+{
+    for (int t = 0; t < c->transfer_count; t++)
+        ended[t] = (struct ended){ c->transfer[t], order[c->transfer[t]] };
+    qsort(ended, (size_t)c->transfer_count, sizeof *ended, compare_ended);
+    for (int t = 0; t < c->transfer_count; t++) {
+        c->transfer[t] = ended[t].instr;
+        c->turn[ended[t].instr] = t;
+    }
+}
+
+/* In a graph calls stand one behind another, whatever their lanes. In the program's order each of two neighbours may
+ * send before it receives, as in 1F1B, and neither would ever end: there calls follow the order in which transfers end
+ * on a device without time, which all ranks work out alike. Whatever queues CUDA chooses, and where NCCL makes the host
+ * wait for other ranks too, all that a call needs comes before it on each rank. */
+static bool order_transfers(const struct rank *rank, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    const struct program *program = rank->program;
+    struct arena arena = { 0 };
+    struct pairing pairing;
+    int **order = arena_alloc(&arena, (size_t)program->stage_count, sizeof *order);
+    struct ended *ended = arena_alloc(&arena, (size_t)c->transfer_count, sizeof *ended);
+    for (int s = 0; order && s < program->stage_count; s++)
+        order[s] = arena_alloc(&arena, (size_t)program->stages[s].instr_count, sizeof **order);
+    bool ok = arena_failed(&arena) ? fail_memory(err) : pairing_build(&pairing, program, err);
+    if (ok) {
+        ok = rendezvous_run(program, &pairing, false, order, err);
+        pairing_free(&pairing);
+    }
+    if (ok)
+        sort_transfers(c, order[rank->stage], ended);
+    arena_free(&arena);
+    return ok;
+}
+
+static bool prepare_graph(const struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    return !g->keeps_steps ||
+           (order_transfers(rank, err) && (g->comm->last_call = g->gpu.open_event(g->gpu.self, false, err)) != NULL);
+}
+
+/* ---- memory and connections ---- */
 /* All that calls name: where one rank's memory is lent and another's is not, NCCL promises nothing. */
 static void lend_memory(const struct rank *rank)
 {
@@ -128,7 +184,6 @@ static void lend_memory(const struct rank *rank)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* ---- connections ---- */
 /* What the rank's transfers send to members and receive from them by this channel, a byte of each. Under the mutex, in
  * a group. *any: whether there was a call. */
 static bool call_peers(const struct rank *rank, int channel, bool *any, struct error *err)
@@ -202,7 +257,7 @@ bool gpu_comm_open(struct rank *rank, struct error *err)
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->changed, NULL);
     g->comm = c;
-    if (!open_channels(rank, err) || !open_moves(rank, err))
+    if (!open_channels(rank, err) || !open_moves(rank, err) || !prepare_graph(rank, err))
         return false;
     lend_memory(rank);
     return gpu_device_warm_up(rank, err) && gpu_comm_start_watching(rank, err) && connect_channels(rank, err);

@@ -14,8 +14,10 @@ struct gpu_comm {
     void **comm;         /* (channel_count + 1: room for the world at the end), NULL: this rank is no member */
     struct moves *moves; /* (instr_count) */
     int *turn;           /* (instr_count) place among the transfers */
-    int *transfer;       /* (transfer_count) instruction */
+    int *transfer;       /* (transfer_count) instruction, by turn */
     int transfer_count;
+    void *last_call;                    /* event behind the last call of a graph; NULL: steps do not become graphs */
+    bool has_last_call;                 /* of this step; of the lane that holds gpu_rank.keeping */
     unsigned char *staging[LANE_COUNT]; /* device memory */
     size_t staging_bytes[LANE_COUNT];
 
@@ -27,6 +29,8 @@ struct gpu_comm {
     int64_t told; /* of the progress that the status page was told of */
     bool ended, closing, watched;
     bool at_rest;       /* a step has ended well, and none has begun since */
+    bool capturing;     /* nothing of the step runs, and the device may not be asked about its events */
+    bool in_graph;      /* the step runs from a graph: what of it has ended is not known */
     struct error error; /* why it ended */
     pthread_t watcher;
 };

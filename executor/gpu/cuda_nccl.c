@@ -1,6 +1,8 @@
 /* NVIDIA's NCCL behind struct nccl. The library is opened when it is asked for, so that one GPU works without it. All
  * communicators are non-blocking: no call waits for other ranks, so that a rank that does not come is met by a timeout
- * and not by silence. */
+ * and not by silence; and only these may be aborted while something is under way. NCCL launches their kernels on a
+ * thread of its own, also into a stream that is captured, which captures begun in relaxed mode take from any thread;
+ * they are there when the communicator is ready. (NCCL_COMM_BLOCKING=1 makes all calls block.) */
 #include "executor/gpu/nccl.h"
 #include "executor/gpu/gpu.h"
 #include <cuda_runtime_api.h>
@@ -158,14 +160,17 @@ static void lend(void *self, void *comm, void *memory, size_t bytes)
         n->ncclCommRegister(comm, memory, bytes, &handle);
 }
 
-/* A group tells all kernels to end before any communicator's memory is given back, which may wait for them. */
-static void abort_comms(void *self, void *const *comms, int count)
+/* A group tells all kernels to end before any communicator's memory is given back, which may wait for them, and does
+ * wait until no graph holds a call. */
+static void abort_comms(void *self, void *const *comms, int count, void (*let_go)(void *context), void *context)
 {
     const struct cuda_nccl *n = self;
     if (!enter(n, NULL) || n->ncclGroupStart() != ncclSuccess)
         return;
     for (int i = 0; i < count; i++)
         n->ncclCommAbort(comms[i]);
+    if (let_go)
+        let_go(context);
     n->ncclGroupEnd();
 }
 

@@ -375,9 +375,9 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
     if (g->overflow && !g->gpu.fill(g->gpu.self, stream, g->overflow, 0,
                                     (size_t)gpu_overflow_counts(&g->gpu) * sizeof *g->overflow, err))
         return false;
+    g->mode = gpu_replay_mode(rank);
     if (g->comm)
         gpu_comm_begin_step(rank);
-    g->mode = gpu_replay_mode(rank);
     g->told = g->mode == GPU_STEP_QUEUED && (rank->options->on_timeline || rank->step + 1 == rank->options->step_count);
     gpu_watch_begin(rank);
     g->origin_ns = clock_now_ns();

@@ -47,7 +47,9 @@ struct gpu_rank {
     int32_t *overflow;       /* device memory: choices without a slot in this step; NULL: may be left out */
     int64_t overflow_slot;   /* where the host reads them */
     enum gpu_step_mode mode; /* of this step */
-    void *graph;             /* what was kept, NULL: nothing yet */
+    bool capturing, kept;    /* a step is being kept; one was */
+    pthread_mutex_t graph_mutex;
+    void *graph;             /* what was kept, NULL: nothing yet, or nothing any more; under graph_mutex */
     pthread_mutex_t keeping; /* held by the lane whose instruction is being kept */
     unsigned char *ahead;    /* (loss_slot) what LOADs of step ahead_step read, made while the device was busy */
     int64_t ahead_step;      /* -1: of none */
@@ -130,6 +132,10 @@ void gpu_hold_end(struct gpu_rank *g);
 /* Steps as graphs: executor/gpu/replay.c. begin: after the origin was recorded. */
 bool gpu_replay_open(struct rank *rank, struct error *err);
 void gpu_replay_close(struct gpu_rank *g);
+/* Ends what a step that failed began to keep. */
+void gpu_replay_stop(struct gpu_rank *g);
+/* Gives the graph up, which may be running; from any thread, of the struct rank. */
+void gpu_replay_let_go(void *rank);
 enum gpu_step_mode gpu_replay_mode(const struct rank *rank); /* of the step that begins */
 bool gpu_replay_begin(struct rank *rank, struct error *err);
 bool gpu_replay_finish(struct rank *rank, struct error *err);

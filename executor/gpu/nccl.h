@@ -57,14 +57,17 @@ struct nccl {
      * it. */
     void (*lend)(void *self, void *comm, void *memory, size_t bytes);
     /* Calls between begin and end belong together: none of them waits for another. One that failed is followed by end
-     * as well: what a thread does about communicators inside a group, abort too, is put off until then. */
+     * as well: what a thread does about communicators inside a group, abort too, is put off until then. On a stream
+     * that is being captured they are kept, once the communicator is READY, and all members keep the same ones. */
     bool (*begin)(void *self, struct error *err);
     bool (*call)(void *self, void *comm, void *stream, const struct comm_call *call, struct error *err);
     bool (*end)(void *self, struct error *err);
     /* Ends what is under way on this rank, whatever the others do, and the communicators: all that the rank has, in one
-     * call, since giving back one's memory may wait for kernels of another. */
-    void (*abort)(void *self, void *const *comms, int count);
-    void (*leave)(void *self, void *comm); /* all that was called has ended; waits until all members leave */
+     * call, since giving back one's memory may wait for kernels of another. let_go (NULL: there are none) gives up the
+     * graphs that hold calls: it is called when what runs was told to end, and what is given back waits for it. */
+    void (*abort)(void *self, void *const *comms, int count, void (*let_go)(void *context), void *context);
+    /* All that was called has ended, and no graph holds a call; waits until all members leave. */
+    void (*leave)(void *self, void *comm);
     void (*close)(void *self);
 };
 

@@ -249,6 +249,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, const struct nccl
     if (nccl)
         g->nccl = *nccl;
     pthread_mutex_init(&g->keeping, NULL);
+    pthread_mutex_init(&g->graph_mutex, NULL);
     rank->device_state = g;
     gpu_watch_open(rank);
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
@@ -320,6 +321,7 @@ void gpu_device_close(struct rank *rank)
     struct gpu_rank *g = rank->device_state;
     if (!g)
         return;
+    gpu_replay_stop(g);
     gpu_comm_stop(rank);
     gpu_watch_close(rank);
     gpu_hold_end(g);
@@ -330,6 +332,7 @@ void gpu_device_close(struct rank *rank)
         rank->updates > 0) /* that it can be written was seen at the begin */
         gpu_choices_save(&g->gpu, rank->options->tuned_path, NULL);
     gpu_choices_keep(&g->gpu, rank->options->learned);
+    gpu_replay_let_go(rank); /* communicators whose calls it holds would never be given back */
     gpu_comm_close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         g->gpu.close_stream(g->gpu.self, g->stream[lane]);

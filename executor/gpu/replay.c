@@ -1,8 +1,11 @@
 /* Steps as graphs: the second step of a run is kept while it is queued, and from then on the device repeats it from one
  * call. What differs from step to step lies in memory that the host fills before: the data, and what the optimizer
- * multiplies by. The first step is queued as usual, so that everything is allocated and chosen, and so is the last,
- * whose times by instruction the run reports. Only ranks that exchange nothing through the host have such steps. */
+ * multiplies by. The first step is queued as usual, so that everything is allocated, chosen and connected, and so is
+ * the last, whose times by instruction the run reports. Only ranks that exchange nothing through the host have such
+ * steps, and all ranks have the same ones: which they are, the number of the step and the options say alone. */
+#include "executor/gpu/comm.h"
 #include "executor/gpu/device.h"
+#include "executor/status.h"
 #include "host/clock.h"
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +27,8 @@ bool gpu_replay_open(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct run_options *o = rank->options;
-    if (o->no_graph || !g->gpu.begin_capture || o->on_timeline || o->on_instr || o->on_gradient || gpu_exchanges(rank))
+    if (o->no_graph || !g->gpu.begin_capture || o->on_timeline || o->on_instr || o->on_gradient ||
+        (gpu_exchanges(rank) && !(o->graph_ranks && g->nccl.name)))
         return true;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !(g->joint[lane] = g->gpu.open_event(g->gpu.self, false, err)))
@@ -40,10 +44,21 @@ void gpu_replay_close(struct gpu_rank *g)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         g->gpu.close_event(g->gpu.self, g->joint[lane]);
+    pthread_mutex_destroy(&g->keeping);
+    pthread_mutex_destroy(&g->graph_mutex);
+    free(g->ahead);
+}
+
+/* Nobody else uses it any more, or who does comes back: what runs was told to end. */
+void gpu_replay_let_go(void *which)
+{
+    const struct rank *rank = which;
+    struct gpu_rank *g = rank->device_state;
+    pthread_mutex_lock(&g->graph_mutex);
     if (g->graph)
         g->gpu.close_graph(g->gpu.self, g->graph);
-    pthread_mutex_destroy(&g->keeping);
-    free(g->ahead);
+    g->graph = NULL;
+    pthread_mutex_unlock(&g->graph_mutex);
 }
 
 enum gpu_step_mode gpu_replay_mode(const struct rank *rank)
@@ -51,7 +66,7 @@ enum gpu_step_mode gpu_replay_mode(const struct rank *rank)
     const struct gpu_rank *g = rank->device_state;
     if (!g->keeps_steps || rank->updates == 0 || rank->step + 1 == rank->options->step_count)
         return GPU_STEP_QUEUED;
-    return g->graph ? GPU_STEP_REPLAYED : GPU_STEP_CAPTURED;
+    return g->kept ? GPU_STEP_REPLAYED : GPU_STEP_CAPTURED;
 }
 
 void gpu_replay_enter(struct gpu_rank *g)
@@ -120,38 +135,76 @@ static bool join_streams(struct gpu_rank *g, bool begin, struct error *err)
     return true;
 }
 
+static bool begin_capture(struct gpu_rank *g, struct error *err)
+{
+    return g->capturing = g->gpu.begin_capture(g->gpu.self, g->stream[LANE_COMPUTE], err);
+}
+
+static bool end_capture(struct gpu_rank *g, struct error *err)
+{
+    void *graph = NULL;
+    bool ok = g->gpu.end_capture(g->gpu.self, g->stream[LANE_COMPUTE], &graph, err);
+    pthread_mutex_lock(&g->graph_mutex);
+    g->graph = graph;
+    pthread_mutex_unlock(&g->graph_mutex);
+    g->capturing = false;
+    return g->kept = ok;
+}
+
+void gpu_replay_stop(struct gpu_rank *g)
+{
+    if (g->capturing)
+        end_capture(g, NULL);
+}
+
+/* Whoever aborts may have taken the graph away. */
+static bool repeat(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    pthread_mutex_lock(&g->graph_mutex);
+    const bool there = g->graph != NULL;
+    bool ok = there && g->gpu.replay(g->gpu.self, g->stream[LANE_COMPUTE], g->graph, err);
+    pthread_mutex_unlock(&g->graph_mutex);
+    if (!there && (!g->comm || gpu_comm_check(rank, err)))
+        return fail_kind(err, ERROR_BUG, "rank %d: the step has no graph", rank->rank);
+    return ok;
+}
+
 bool gpu_replay_begin(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
-    void *stream = g->stream[LANE_COMPUTE];
     gpu_update_fill_rates(rank);
     switch (g->mode) {
     case GPU_STEP_QUEUED:
         return gpu_update_copy_rates(rank, err);
     case GPU_STEP_CAPTURED:
-        return g->gpu.begin_capture(g->gpu.self, stream, err) && gpu_update_copy_rates(rank, err) &&
-               join_streams(g, true, err);
+        return begin_capture(g, err) && gpu_update_copy_rates(rank, err) && join_streams(g, true, err);
     case GPU_STEP_REPLAYED:
-        return take_loads(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err);
+        return take_loads(rank, err) && repeat(rank, err);
     }
     return false;
 }
 
-static bool end_capture(const struct rank *rank, struct error *err)
+static bool keep_step(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
-    return g->gpu.end_capture(g->gpu.self, g->stream[LANE_COMPUTE], &g->graph, err) ||
-           error_within(err, "rank %d: the step does not become a graph: run with --no-graph", rank->rank);
+    if (!join_streams(g, false, err))
+        return false;
+    if (!end_capture(g, err))
+        return error_within(err, "rank %d: the step does not become a graph: run %s", rank->rank,
+                            g->comm ? "without --graph-ranks" : "with --no-graph");
+    return (!g->comm || gpu_comm_end_capture(rank, err)) && repeat(rank, err);
 }
 
 bool gpu_replay_finish(struct rank *rank, struct error *err)
 {
-    struct gpu_rank *g = rank->device_state;
-    void *stream = g->stream[LANE_COMPUTE];
-    if (g->mode == GPU_STEP_CAPTURED &&
-        !(join_streams(g, false, err) && end_capture(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err)))
+    const struct gpu_rank *g = rank->device_state;
+    if (g->mode == GPU_STEP_CAPTURED && !keep_step(rank, err))
         return false;
-    return g->mode == GPU_STEP_QUEUED || load_ahead(rank, err);
+    if (g->mode == GPU_STEP_QUEUED)
+        return true;
+    status_note(rank->options->status, rank->rank, rank->step, STATUS_IN_GRAPH);
+    return load_ahead(rank, err);
 }
 
 void gpu_replay_spans(const struct rank *rank, struct span *spans)

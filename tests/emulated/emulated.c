@@ -2,42 +2,13 @@
 #include "tests/emulated/emulated.h"
 #include "host/clock.h"
 #include "tests/emulated/emulated_library.h"
+#include "tests/emulated/emulated_parts.h"
 #include "tests/emulated/emulated_watch.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct kept {
-    struct kept *next;
-};
-/* What was allocated, beside it, so that sanitizers see both ends of the memory itself. */
-struct block_in_use {
-    struct block_in_use *next;
-    void *memory;
-    size_t bytes;
-};
-struct emulated {
-    int threads;
-    int most_waiting;      /* tasks of a stream; 0: any number */
-    pthread_mutex_t mutex; /* of all below */
-    struct kept *kept;
-    struct block_in_use *blocks;
-    int64_t used_bytes; /* blocks and kept */
-    int64_t kept_bytes;
-    void *capturing; /* the stream that keeps what is queued, NULL: none */
-    struct task *first_captured, **end_captured;
-    struct emulated_watch watch;
-};
-
 /* ---- events ---- */
-struct event {
-    bool timed;
-    pthread_mutex_t mutex;
-    pthread_cond_t done_changed;
-    int64_t recorded, done; /* records queued, and reached */
-    int64_t time_ns;        /* of the last one reached */
-};
-
 static void *open_event(void *self, bool timed, struct error *err)
 {
     struct event *event = calloc(1, sizeof *event);
@@ -81,33 +52,6 @@ static void event_await(struct event *event, int64_t number)
 }
 
 /* ---- streams ---- */
-enum task_kind { TASK_COPY, TASK_FILL, TASK_LAUNCH, TASK_RECORD, TASK_WAIT, TASK_CALL };
-struct task {
-    enum task_kind kind;
-    struct task *next;
-    void *to;
-    const void *from;
-    size_t bytes;
-    int byte;
-    enum gpu_kernel kernel;
-    int64_t teams;
-    struct gpu_work work;
-    struct event *event;
-    int64_t number;        /* which record of it */
-    struct stream *stream; /* of a kept one: where it was queued */
-    void (*function)(void *context);
-    void *context;
-};
-struct stream {
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    struct task *first, **end;
-    int waiting; /* tasks */
-    bool busy, closing;
-    struct emulated *gpu;
-};
-
 static void do_task(const struct stream *stream, const struct task *task)
 {
     switch (task->kind) {
@@ -129,10 +73,13 @@ static void do_task(const struct stream *stream, const struct task *task)
     case TASK_CALL:
         task->function(task->context);
         break;
+    case TASK_GRAPH:
+        emulated_graph_run(task->graph);
+        break;
     }
 }
 
-static void run_task(const struct stream *stream, const struct task *task)
+void emulated_run_task(const struct stream *stream, const struct task *task)
 {
     struct emulated_watch *watch = &stream->gpu->watch;
     const int64_t start_ns = emulated_watch_time(watch);
@@ -152,6 +99,7 @@ static void run_task(const struct stream *stream, const struct task *task)
         break;
     case TASK_RECORD:
     case TASK_WAIT:
+    case TASK_GRAPH: /* its tasks are noted */
         break;
     }
 }
@@ -173,7 +121,9 @@ static void *stream_main(void *argument)
         stream->busy = true;
         pthread_cond_broadcast(&stream->changed);
         pthread_mutex_unlock(&stream->mutex);
-        run_task(stream, task);
+        emulated_run_task(stream, task);
+        if (task->forget)
+            task->forget(task->context);
         free(task);
         pthread_mutex_lock(&stream->mutex);
         stream->busy = false;
@@ -217,22 +167,7 @@ static void close_stream(void *self, void *which)
     free(stream);
 }
 
-/* True where the task was kept, for a graph. */
-static bool capture(struct stream *stream, struct task *task)
-{
-    struct emulated *gpu = stream->gpu;
-    pthread_mutex_lock(&gpu->mutex);
-    bool kept = gpu->capturing != NULL;
-    if (kept) {
-        task->stream = stream;
-        *gpu->end_captured = task;
-        gpu->end_captured = &task->next;
-    }
-    pthread_mutex_unlock(&gpu->mutex);
-    return kept;
-}
-
-static bool queue(void *which, const struct task *task, struct error *err)
+bool emulated_queue(void *which, const struct task *task, struct error *err)
 {
     struct stream *stream = which;
     struct task *own = malloc(sizeof *own);
@@ -240,7 +175,7 @@ static bool queue(void *which, const struct task *task, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a task");
     *own = *task;
     own->next = NULL;
-    if (capture(stream, own))
+    if (emulated_capture(stream, own))
         return true;
     pthread_mutex_lock(&stream->mutex);
     while (stream->gpu->most_waiting > 0 && stream->waiting >= stream->gpu->most_waiting && task->kind != TASK_CALL)
@@ -257,21 +192,22 @@ static bool copy(void *self, void *stream, void *to, const void *from, size_t by
 {
     (void)self;
     return bytes == 0 ||
-           queue(stream, &(struct task){ .kind = TASK_COPY, .to = to, .from = from, .bytes = bytes }, err);
+           emulated_queue(stream, &(struct task){ .kind = TASK_COPY, .to = to, .from = from, .bytes = bytes }, err);
 }
 
 static bool fill(void *self, void *stream, void *to, int byte, size_t bytes, struct error *err)
 {
     (void)self;
     return bytes == 0 ||
-           queue(stream, &(struct task){ .kind = TASK_FILL, .to = to, .byte = byte, .bytes = bytes }, err);
+           emulated_queue(stream, &(struct task){ .kind = TASK_FILL, .to = to, .byte = byte, .bytes = bytes }, err);
 }
 
 bool emulated_launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
                      struct error *err)
 {
     (void)self;
-    return queue(stream, &(struct task){ .kind = TASK_LAUNCH, .kernel = kernel, .teams = teams, .work = *work }, err);
+    return emulated_queue(stream,
+                          &(struct task){ .kind = TASK_LAUNCH, .kernel = kernel, .teams = teams, .work = *work }, err);
 }
 
 void *emulated_keep(void *which, size_t bytes)
@@ -288,134 +224,63 @@ void *emulated_keep(void *which, size_t bytes)
     return kept + 1;
 }
 
-/* Which record of an event a task means is known when it is queued; of a kept one, when it is queued again. */
+/* Which record of an event a task means is known when it is queued; of a kept one, what is kept says. */
 static int64_t event_number(struct event *event, bool again)
 {
     pthread_mutex_lock(&event->mutex);
     int64_t number = event->recorded += again;
+    if (again)
+        event->capture = 0;
+    else if (event->capture > 0)
+        number = -1;
     pthread_mutex_unlock(&event->mutex);
     return number;
-}
-
-static bool is_capturing(struct emulated *gpu)
-{
-    pthread_mutex_lock(&gpu->mutex);
-    bool capturing = gpu->capturing != NULL;
-    pthread_mutex_unlock(&gpu->mutex);
-    return capturing;
 }
 
 static bool record(void *self, void *stream, void *event, struct error *err)
 {
     struct task task = { .kind = TASK_RECORD, .event = event };
-    if (!is_capturing(self))
+    if (!emulated_is_capturing(self))
         task.number = event_number(event, true);
-    return queue(stream, &task, err);
+    return emulated_queue(stream, &task, err);
 }
 
 static bool await(void *self, void *stream, void *event, struct error *err)
 {
     struct task task = { .kind = TASK_WAIT, .event = event };
-    if (!is_capturing(self))
-        task.number = event_number(event, false);
-    return queue(stream, &task, err);
+    if (!emulated_is_capturing(self) && (task.number = event_number(event, false)) < 0)
+        return fail_kind(err, ERROR_BUG, "an event of a capture is waited for outside of it");
+    return emulated_queue(stream, &task, err);
 }
 
-/* ---- graphs ---- */
-static bool begin_capture(void *which, void *stream, struct error *err)
+bool gpu_emulated_call(void *stream, void (*function)(void *context), void (*forget)(void *context), void *context,
+                       struct error *err)
 {
-    struct emulated *self = which;
-    pthread_mutex_lock(&self->mutex);
-    bool ok = self->capturing == NULL;
-    self->capturing = stream;
-    self->first_captured = NULL, self->end_captured = &self->first_captured;
-    pthread_mutex_unlock(&self->mutex);
-    return ok || fail_kind(err, ERROR_BUG, "a capture begins inside another");
+    const struct task task = { .kind = TASK_CALL, .function = function, .forget = forget, .context = context };
+    return emulated_queue(stream, &task, err);
 }
 
-/* The rules of CUDA: a wait is for an event of this capture, another stream begins by such a wait, and its last work is
- * a record that the capturing stream waits for. */
-static const char *broken_rule(const struct task *first, const void *origin)
+bool gpu_emulated_captures(void *stream)
 {
-    for (const struct task *t = first; t; t = t->next) {
-        bool begun = t->stream == origin, recorded = t->kind != TASK_WAIT, ends = true, joined = t->stream == origin;
-        for (const struct task *s = first; s != t; s = s->next) {
-            begun = begun || s->stream == t->stream;
-            recorded = recorded || (s->kind == TASK_RECORD && s->event == t->event);
-        }
-        for (const struct task *s = t->next; s; s = s->next) {
-            ends = ends && s->stream != t->stream;
-            joined = joined ||
-                     (s->stream == origin && s->kind == TASK_WAIT && t->kind == TASK_RECORD && s->event == t->event);
-        }
-        if (!recorded)
-            return "a wait in a capture is for an event from before it";
-        if (!begun && t->kind != TASK_WAIT)
-            return "a stream joins a capture without waiting for it";
-        if (ends && !joined)
-            return "a stream ends in a capture and is not waited for";
-    }
-    return NULL;
-}
-
-static void close_graph(void *self, void *graph)
-{
-    (void)self;
-    for (struct task *t = graph, *next; t; t = next) {
-        next = t->next;
-        free(t);
-    }
-}
-
-static bool end_capture(void *which, void *stream, void **graph, struct error *err)
-{
-    struct emulated *self = which;
-    pthread_mutex_lock(&self->mutex);
-    struct task *first = self->capturing == stream ? self->first_captured : NULL;
-    self->capturing = NULL;
-    pthread_mutex_unlock(&self->mutex);
-    const char *broken = first ? broken_rule(first, stream) : "nothing was captured";
-    if (broken) {
-        close_graph(self, first);
-        return fail_kind(err, ERROR_BUG, "%s", broken);
-    }
-    *graph = first;
-    return true;
-}
-
-/* In the order in which it was queued: what waits for an event finds it recorded. */
-static bool replay(void *self, void *stream, void *graph, struct error *err)
-{
-    (void)self, (void)stream;
-    for (const struct task *t = graph; t; t = t->next) {
-        struct task task = *t;
-        if (task.kind == TASK_RECORD || task.kind == TASK_WAIT)
-            task.number = event_number(task.event, task.kind == TASK_RECORD);
-        if (!queue(t->stream, &task, err))
-            return false;
-    }
-    return true;
-}
-
-bool gpu_emulated_call(void *stream, void (*function)(void *context), void *context, struct error *err)
-{
-    return queue(stream, &(struct task){ .kind = TASK_CALL, .function = function, .context = context }, err);
+    return emulated_is_capturing(((struct stream *)stream)->gpu);
 }
 
 static bool reached(void *self, void *which)
 {
     struct event *event = which;
-    (void)self;
     pthread_mutex_lock(&event->mutex);
-    bool is = event->done == event->recorded;
+    const uint64_t capture = event->capture;
+    bool is = capture == 0 && event->done == event->recorded;
     pthread_mutex_unlock(&event->mutex);
+    emulated_capture_spoil(self, capture, "an event of a capture is asked for");
     return is;
 }
 
 static bool finish(void *self, void *which, struct error *err)
 {
     struct stream *stream = which;
-    (void)self, (void)err;
+    (void)err;
+    emulated_capture_spoil(self, stream->capture, "a stream that is captured is waited for");
     pthread_mutex_lock(&stream->mutex);
     while (stream->first || stream->busy)
         pthread_cond_wait(&stream->changed, &stream->mutex);
@@ -580,10 +445,10 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .record = record,
                          .wait = await,
                          .hold = emulated_hold,
-                         .begin_capture = begin_capture,
-                         .end_capture = end_capture,
-                         .replay = replay,
-                         .close_graph = close_graph,
+                         .begin_capture = emulated_begin_capture,
+                         .end_capture = emulated_end_capture,
+                         .replay = emulated_replay,
+                         .close_graph = emulated_close_graph,
                          .watch_ready = watch_ready,
                          .watch_begin = watch_begin,
                          .watch_end = watch_end,

@@ -1,6 +1,6 @@
-/* A GPU made of system threads, for tests: streams run on threads of their own and in no order but that of events; teams
- * run as threads that take turns between barriers (emulated_teams.c). What a missing wait or barrier breaks, it breaks
- * here, and the thread sanitizer, under which teams are system threads with real barriers, says where. */
+/* A GPU made of system threads, for tests: streams run on threads of their own and in no order but that of events;
+ * teams run as threads that take turns between barriers (emulated_teams.c). What a missing wait or barrier breaks, it
+ * breaks here, and the thread sanitizer, under which teams are system threads with real barriers, says where. */
 #ifndef CLEAVE_TESTS_EMULATED_H
 #define CLEAVE_TESTS_EMULATED_H
 #include "executor/gpu/gpu.h"
@@ -18,6 +18,10 @@ void gpu_emulated_bound(const struct gpu *gpu, int tasks);
 void emulated_teams(enum gpu_kernel kernel, int threads, int64_t teams, const struct gpu_work *work);
 /* gpu.hold. */
 bool emulated_hold(void *self, void *stream, const gpu_gate *gate, int32_t number, int64_t most_ns, struct error *err);
-/* The stream calls the function in its turn. */
-bool gpu_emulated_call(void *stream, void (*function)(void *context), void *context, struct error *err);
+/* The stream calls the function in its turn, in a graph as often as that is repeated, and then forget (NULL: nobody
+ * needs to hear), once. */
+bool gpu_emulated_call(void *stream, void (*function)(void *context), void (*forget)(void *context), void *context,
+                       struct error *err);
+/* Whether what is queued now is kept for a graph. */
+bool gpu_emulated_captures(void *stream);
 #endif

@@ -29,5 +29,5 @@ bool emulated_hold(void *self, void *stream, const gpu_gate *gate, int32_t numbe
     if (!held)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a stream that is held");
     *held = (struct held){ gate, number, most_ns };
-    return gpu_emulated_call(stream, wait_at_gate, held, err);
+    return gpu_emulated_call(stream, wait_at_gate, NULL, held, err);
 }

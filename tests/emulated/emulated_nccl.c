@@ -4,6 +4,7 @@
 #include "tests/emulated/emulated_nccl_parts.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- calls that are broken ---- */
 /* Counts a call of the rank. can: the fates that it may have, a bit each. Returns whether its fate is at hand; a call
@@ -258,13 +259,6 @@ static bool is_lent(const struct handle *h, const void *at)
     return found;
 }
 
-static int64_t number_of(struct handle *h, const struct comm_call *call)
-{
-    return call->kind == COMM_SEND      ? h->sent[call->peer]++
-           : call->kind == COMM_RECEIVE ? h->received[call->peer]++
-                                        : h->collectives++;
-}
-
 static bool call(void *self, void *comm, void *stream, const struct comm_call *what, struct error *err)
 {
     struct rank_table *table = self;
@@ -282,7 +276,8 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
         emulated_nccl_note(table->shared, "two threads of a rank called at once");
     if ((what->kind != COMM_RECEIVE && !is_lent(h, what->from)) || (what->kind != COMM_SEND && !is_lent(h, what->to)))
         emulated_nccl_note(table->shared, "a call names memory that was not lent");
-    table->calls[table->call_count++] = (struct queued){ h, stream, *what, number_of(h, what) };
+    const int64_t number = gpu_emulated_captures(stream) ? -1 : emulated_nccl_number(h, what); /* of each run */
+    table->calls[table->call_count++] = (struct queued){ h, stream, *what, number };
     text_printf(&table->order, "%d %s of %d; ", h->group->split, comm_kind_name(what->kind), h->group->count);
     pthread_mutex_unlock(&table->shared->mutex);
     return true;
@@ -310,22 +305,23 @@ static bool end(void *self, struct error *err)
     if (!batch || !(batch->calls = malloc(bytes + 1)))
         abort();
     batch->count = table->call_count;
+    batch->kept = gpu_emulated_captures(table->calls[0].stream);
     batch->never_ends = broken && table->shared->fate == CALL_NEVER_ENDS;
     memcpy(batch->calls, table->calls, bytes);
     spoil(table, batch->calls[0].handle, broken);
     bool runs = true;
     for (int i = 0; i < batch->count; i++) {
         connect_peer(batch->calls[i].handle, &batch->calls[i].call);
+        batch->calls[i].handle->kept += batch->kept;
         runs = runs && !batch->calls[i].handle->failed && !batch->calls[i].handle->stays;
     }
     table->grouping = false;
     pthread_mutex_unlock(&table->shared->mutex);
     if (!runs) {
-        free(batch->calls);
-        free(batch);
+        emulated_nccl_forget(batch);
         return true;
     }
-    return gpu_emulated_call(batch->calls[0].stream, emulated_nccl_run, batch, err);
+    return gpu_emulated_call(batch->calls[0].stream, emulated_nccl_run, emulated_nccl_forget, batch, err);
 }
 
 static void handle_free(struct handle *h)
@@ -344,12 +340,33 @@ static void leave(void *self, void *comm)
     pthread_mutex_lock(&table->shared->mutex);
     h->group->left++;
     table->open--;
+    const bool kept = h->kept > 0;
+    if (kept) {
+        emulated_nccl_note(table->shared, "a communicator is given back before the graph that holds its calls");
+        h->next = table->aborted, table->aborted = h;
+    }
     pthread_mutex_unlock(&table->shared->mutex);
-    handle_free(h);
+    if (!kept)
+        handle_free(h);
+}
+
+/* Under the mutex: until no graph holds a call of theirs, and where one never goes not for ever, as NCCL does. */
+static void await_graphs(struct rank_table *table, void *const *comms, int count)
+{
+    enum { LONGEST_S = 5 };
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LONGEST_S;
+    for (int i = 0; i < count; i++)
+        while (((const struct handle *)comms[i])->kept > 0)
+            if (pthread_cond_timedwait(&table->shared->changed, &table->shared->mutex, &until) != 0) {
+                emulated_nccl_note(table->shared, "communicators are aborted, and a graph still holds their calls");
+                return;
+            }
 }
 
 /* What runs on streams still sees the handle: it stays until the table is closed. */
-static void abort_comms(void *self, void *const *comms, int count)
+static void abort_comms(void *self, void *const *comms, int count, void (*let_go)(void *context), void *context)
 {
     struct rank_table *table = self;
     pthread_mutex_lock(&table->shared->mutex);
@@ -364,6 +381,11 @@ static void abort_comms(void *self, void *const *comms, int count)
     if (table->open > 0)
         emulated_nccl_note(table->shared, "a rank aborted some of its communicators and not all");
     pthread_cond_broadcast(&table->shared->changed);
+    pthread_mutex_unlock(&table->shared->mutex);
+    if (let_go)
+        let_go(context);
+    pthread_mutex_lock(&table->shared->mutex);
+    await_graphs(table, comms, count);
     pthread_mutex_unlock(&table->shared->mutex);
 }
 
@@ -458,7 +480,10 @@ bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, const st
 
 void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call, enum call_fate fate)
 {
+    pthread_mutex_lock(&shared->mutex);
     shared->broken_rank = rank, shared->broken_call = call, shared->fate = fate;
+    shared->ranks[rank].made = 0;
+    pthread_mutex_unlock(&shared->mutex);
 }
 
 const char *emulated_nccl_broken(const struct emulated_nccl *shared)

@@ -16,8 +16,8 @@ bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, const st
 /* What becomes of a call: it is refused; it is taken, and its communicator says later that it has failed; it does not
  * return; it returns and stays in progress; it is under way and does not end on the device. */
 enum call_fate { CALL_REFUSED, CALL_FAILS_LATER, CALL_HANGS, CALL_STAYS, CALL_NEVER_ENDS, CALL_FATE_COUNT };
-/* Before the run: of the functions of the library, all but state(), lend() and abort(), the rank's call of this number,
- * from 0, or the first one after it that can, has this fate. */
+/* Of the functions of the library, all but state(), lend() and abort(), the rank's call of this number, from 0 for the
+ * next one, or the first one after it that can, has this fate. */
 void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call, enum call_fate fate);
 /* The function that it was; NULL: there were not so many calls. */
 const char *emulated_nccl_broken(const struct emulated_nccl *shared);

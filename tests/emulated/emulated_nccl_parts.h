@@ -44,6 +44,7 @@ struct handle { /* a rank's communicator */
     struct group *group;
     int place;
     bool aborted, was_busy;
+    int kept;                      /* calls that graphs hold */
     bool failed, stays;            /* a call of it did, or stays in progress: nothing more runs on it */
     int64_t collectives;           /* queued so far */
     int64_t *sent, *received;      /* (count) by peer */
@@ -93,12 +94,16 @@ struct rank_table {
 struct batch {
     int count;
     bool never_ends; /* before it is aborted */
+    bool kept;       /* in a graph: it may run more than once */
     struct queued *calls;
 };
 
 /* The first misuse counts. */
 void emulated_nccl_note(struct emulated_nccl *shared, const char *what);
-/* Runs and frees a struct batch; for a stream to call. */
+/* Run a struct batch, and free it; for a stream to call. */
 void emulated_nccl_run(void *batch);
+void emulated_nccl_forget(void *batch);
+/* The place of a call among those of its communicator. */
+int64_t emulated_nccl_number(struct handle *h, const struct comm_call *call);
 void emulated_nccl_drop(struct group *group, struct meeting_point *point);
 #endif

@@ -164,11 +164,33 @@ static void await_taken(struct handle *h, const struct queued *q)
 }
 
 /* ---- on the stream ---- */
+int64_t emulated_nccl_number(struct handle *h, const struct comm_call *call)
+{
+    return call->kind == COMM_SEND      ? h->sent[call->peer]++
+           : call->kind == COMM_RECEIVE ? h->received[call->peer]++
+                                        : h->collectives++;
+}
+
+void emulated_nccl_forget(void *context)
+{
+    struct batch *batch = context;
+    struct emulated_nccl *shared = batch->calls[0].handle->group->shared;
+    pthread_mutex_lock(&shared->mutex);
+    for (int i = 0; i < batch->count; i++)
+        batch->calls[i].handle->kept -= batch->kept;
+    pthread_cond_broadcast(&shared->changed);
+    pthread_mutex_unlock(&shared->mutex);
+    free(batch->calls);
+    free(batch);
+}
+
 void emulated_nccl_run(void *context)
 {
     struct batch *batch = context;
     struct emulated_nccl *shared = batch->calls[0].handle->group->shared;
     pthread_mutex_lock(&shared->mutex);
+    for (int i = 0; i < batch->count && batch->kept; i++)
+        batch->calls[i].number = emulated_nccl_number(batch->calls[i].handle, &batch->calls[i].call);
     while (batch->never_ends && !batch->calls[0].handle->aborted)
         pthread_cond_wait(&shared->changed, &shared->mutex);
     for (int i = 0; i < batch->count; i++)
@@ -189,6 +211,4 @@ void emulated_nccl_run(void *context)
                        batch->calls[i].number))
             await_taken(batch->calls[i].handle, &batch->calls[i]);
     pthread_mutex_unlock(&shared->mutex);
-    free(batch->calls);
-    free(batch);
 }
