@@ -12,9 +12,10 @@
 #include "tests/emulated/emulated_nccl.h"
 #include "tiny_models.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RANKS = 8, STEPS = 5 };
+enum { MAX_RANKS = 8, STEPS = 5, AFTER = 1 }; /* AFTER: steps of a run that goes on */
 static const double PATIENCE_S = 1.5;
 
 static const struct tiny_choice choices[] = {
@@ -103,7 +104,7 @@ static const struct device device_looked_at = { .name = "emulated", .open = open
 
 /* ---- runs ---- */
 struct outcome {
-    double loss[STEPS], squared_norm;
+    double loss[STEPS + AFTER], squared_norm;
     struct error error;
 };
 
@@ -137,7 +138,7 @@ static bool run(struct outcome *out, const struct tiny_choice *choice, enum dtyp
     ck_assert(comm_threads_open(transports, ranks, &error) && emulated_nccl_new(&seen.shared, ranks, &error));
     ck_assert_msg(data_synthetic(&data, sample_shape_of(graph), 7, &error), "%s", error.message);
     struct run_options options = changes ? *changes : run_options_default();
-    options.step_count = STEPS, options.seed = 3, options.learning_rate = 1e-2;
+    options.step_count = options.resume_dir ? STEPS + AFTER : STEPS, options.seed = 3, options.learning_rate = 1e-2;
     options.data = &data, options.device = &device_looked_at, options.poison = true, options.deterministic = true;
     options.context = out, options.on_step = on_step, options.graph_ranks = graphs;
     for (int r = 0; r < ranks; r++)
@@ -149,6 +150,7 @@ static bool run(struct outcome *out, const struct tiny_choice *choice, enum dtyp
         for (int r = 0; r < ranks; r++)
             ck_assert_int_eq(memory_rest_bytes(&summary.outside[r]), 0);
         ck_assert_int_eq(seen.replays, graphs ? ranks * (STEPS - 2) : 0);
+        seen.replays = 0;
         run_summary_free(&summary);
     }
     ck_assert_msg(!emulated_nccl_misuse(seen.shared), "%s", emulated_nccl_misuse(seen.shared));
@@ -175,6 +177,26 @@ START_TEST(graphs_are_the_queued_steps)
         ck_assert_msg(kept.loss[s] == queued.loss[s], "step %d: %.9g, queued %.9g", s + 1, kept.loss[s],
                       queued.loss[s]);
     ck_assert(kept.squared_norm == queued.squared_norm && kept.loss[STEPS - 1] < kept.loss[0]);
+}
+END_TEST
+
+/* A save after each step takes what the graph has left, and a run that goes on from the last has the same loss. */
+START_TEST(graphs_are_saved_between_steps)
+{
+    struct outcome saved[2], after[2];
+    for (int graphs = 0; graphs < 2; graphs++) {
+        char dir[] = "/tmp/cleave-graphs-XXXXXX", command[64];
+        struct run_options writes = run_options_default(), goes_on = writes;
+        ck_assert_ptr_nonnull(mkdtemp(dir));
+        writes.checkpoint_dir = dir, writes.checkpoint_every = 1, goes_on.resume_dir = dir;
+        look(-1, CALL_REFUSED, false);
+        ck_assert_msg(run(&saved[graphs], &choices[1], DTYPE_FP32, graphs, &writes), "%s", saved[graphs].error.message);
+        ck_assert_msg(run(&after[graphs], &choices[1], DTYPE_FP32, false, &goes_on), "%s", after[graphs].error.message);
+        snprintf(command, sizeof command, "rm -r %s", dir);
+        ck_assert_int_eq(system(command), 0);
+    }
+    ck_assert(saved[1].loss[STEPS - 1] == saved[0].loss[STEPS - 1] && after[1].loss[STEPS] == after[0].loss[STEPS]);
+    ck_assert(after[0].loss[STEPS] > 0 && after[0].loss[STEPS] < saved[0].loss[0]);
 }
 END_TEST
 
@@ -216,6 +238,7 @@ static Suite *gpu_graphs_suite(void)
 {
     Suite *suite = suite_create("gpu_graphs");
     CHECK_ADD_LOOP(suite, graphs_are_the_queued_steps, CHOICES);
+    CHECK_ADD(suite, graphs_are_saved_between_steps);
     CHECK_ADD_LOOP(suite, a_call_that_fails_in_a_capture_ends_all, CALL_FAILS_LATER + 1);
     CHECK_ADD(suite, a_call_that_never_ends_in_a_graph_ends_all);
     CHECK_ADD(suite, calls_without_an_order_wait_for_each_other);
