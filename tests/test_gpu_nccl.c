@@ -195,6 +195,21 @@ static void expect_near(const struct run_here *got, const struct run_here *want,
 }
 
 #ifndef CLEAVE_REAL_DOUBLE
+/* Whom tokens go to is told by another rank, into bytes that had numbers before: where all is tried once before the
+ * first step, nobody has told it yet. */
+START_TEST(experts_that_others_choose_are_tried_first)
+{
+    enum { SEED = 27 };
+    struct run_here here = { .faulty_rank = -1 }, want = run(tiny_models[TINY_MIXTURE], &single, full, false);
+    struct graph *graph = tiny_graph(tiny_models[TINY_MIXTURE]);
+    struct lowered l = lower_plan(graph, random_shape(graph, SEED));
+    ck_assert_msg(execute(&here, l.graph, l.program, true, NULL), "%s", here.error.message);
+    expect_near(&here, &want, 1e-4);
+    emulated_nccl_free(here.shared);
+    release(&l);
+}
+END_TEST
+
 /* Every choice of plans in 16 bits. */
 START_TEST(half_precision_is_near)
 {
@@ -478,6 +493,7 @@ static Suite *gpu_nccl_suite(void)
     suite_add_tcase(suite, trouble);
 #else
     tcase_add_loop_test(programs, half_precision_is_near, 0, CHOICES);
+    tcase_add_test(programs, experts_that_others_choose_are_tried_first);
 #endif
     tcase_add_test(programs, variables_are_set_once);
     tcase_add_test(programs, ranks_that_see_one_gpu_take_it);

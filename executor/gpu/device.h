@@ -154,9 +154,9 @@ void gpu_watch_close(struct rank *rank);
 /* Fills what stands beside each instruction for fusing: its partner, the next one, what is unread. */
 bool gpu_fuse_open(struct rank *rank, struct error *err);
 void gpu_fuse_close(struct gpu_rank *g);
-/* Runs all instructions that move nothing between ranks once, on zeros, so that whatever libraries load or choose when
- * it is first used is there: a kernel that has to be loaded may wait for those of a transfer that wait for it. What
- * lies in the arena means nothing before, and nothing afterwards. */
+/* Runs all instructions that move nothing between ranks once, on zeros, as are what others would send, so that whatever
+ * libraries load or choose when it is first used is there: a kernel that has to be loaded may wait for those of a
+ * transfer that wait for it. What lies in the arena means nothing before, and nothing afterwards. */
 bool gpu_device_warm_up(struct rank *rank, struct error *err);
 /* Queues one kernel or copy of a transfer. */
 struct local_move;

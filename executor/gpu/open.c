@@ -217,6 +217,20 @@ static bool fill_arena(struct rank *rank, struct error *err)
            g->gpu.fill(g->gpu.self, g->stream[LANE_COMPUTE], g->arena, POISON_BYTE, (size_t)rank->arena_bytes, err);
 }
 
+/* In place of what others would send: indices must not be what lay there before. */
+static bool clear_destinations(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    bool ok = gpu_queue_begin(rank, instr, err);
+    for (int p = instr->pair_first; ok && p < instr->pair_first + instr->pair_count; p++) {
+        const int b = rank->program->pairs[p].destination;
+        const struct buffer *buffer = b >= 0 ? &rank->program->buffers[b] : NULL;
+        if (buffer && buffer->stage == rank->stage && !buffer->host)
+            ok = g->gpu.fill(g->gpu.self, g->stream[instr->lane], gpu_place(rank, b), 0, (size_t)buffer->bytes, err);
+    }
+    return ok && gpu_queue_end(rank, instr, err);
+}
+
 bool gpu_device_warm_up(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -228,7 +242,9 @@ bool gpu_device_warm_up(struct rank *rank, struct error *err)
         bool host = instr->op == OP_OFFLOAD || instr->op == OP_FETCH;
         bool shown = instr->op == OP_UPDATE && rank->options->on_gradient;
         status_beat(rank->options->status, rank->rank);
-        if (!instr_moves_data(instr) && !host && !shown)
+        if (instr_moves_data(instr) || host)
+            ok = clear_destinations(rank, instr, err);
+        else if (!shown)
             ok = gpu_device_execute(rank, instr, NULL, err);
     }
     for (int lane = 0; ok && lane < LANE_COUNT; lane++, status_beat(rank->options->status, rank->rank))
