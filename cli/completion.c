@@ -102,7 +102,8 @@ static void bash_verb(FILE *out, struct inputs *in, const struct verb *verb)
         fprintf(out, "        --%s", o->name);
         if (o->letter)
             fprintf(out, "|-%c", o->letter);
-        fprintf(out, ") options= operands='%s' files=%d ;;\n", offer == OFFER_WORDS ? words.data : "",
+        fprintf(out, ")%s operands='%s' files=%d ;;\n",
+                o->if_absent ? "" : " options=", offer == OFFER_WORDS ? words.data : "",
                 offer == OFFER_FILES || may_be_file(o->name, o->value_name));
     }
     text_free(&words);
@@ -165,7 +166,7 @@ static void zsh_option(FILE *out, struct inputs *in, const struct option *o)
     quote(out, o->doc, "\\[]:");
     fputc(']', out);
     if (o->type != OPTION_FLAG) {
-        fputc(':', out);
+        fputs(o->if_absent ? "::" : ":", out);
         quote(out, o->value_name, "\\[]:");
         fputc(':', out);
         zsh_action(out, in, o->name, o->value_name);
@@ -252,7 +253,7 @@ static void fish(FILE *out, struct inputs *in)
             if (o->letter)
                 fprintf(out, " -s %c", o->letter);
             if (o->type != OPTION_FLAG) {
-                fputs(" -r", out);
+                fputs(o->if_absent ? "" : " -r", out);
                 fish_values(out, in, o->name, o->value_name);
             }
             fputs(" -d '", out);

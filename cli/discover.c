@@ -2,6 +2,7 @@
 #include "cli/discover_measure.h"
 #include "cli/inputs.h"
 #include "cli/slurm.h"
+#include "host/hwloc.h"
 #include "host/machine.h"
 #include "host/nvml.h"
 #include "planner/facts/cluster_hint.h"
@@ -12,7 +13,7 @@
 #include <strings.h>
 
 struct discover_options {
-    const char *output, *topology, *nccl_topology, *device;
+    const char *output, *topology, *nccl_topology, *hwloc, *device;
     struct text_list measured;
     int64_t nodes; /* 0: as many as the measurements have hosts, else 1 */
     bool measure, slurm;
@@ -26,6 +27,13 @@ static const struct option options[] = {
         "what `nvidia-smi topo -m` printed on one node (\"-\": standard input), instead of asking this machine"),
     TEXT_OPTION("nccl-topo", offsetof(struct discover_options, nccl_topology), "FILE",
                 "the same from the XML that NCCL wrote on one node with NCCL_TOPO_DUMP_FILE=FILE, with rates"),
+    { .name = "hwloc",
+      .type = OPTION_TEXT,
+      .offset = offsetof(struct discover_options, hwloc),
+      .value_name = "FILE",
+      .if_absent = "",
+      .doc = "the same from the XML that `lstopo --of xml` wrote on one node, with rates of PCI Express and of NVLink, "
+             "and the host's cores and memory; without FILE hwloc's library is asked about this machine" },
     LIST_OPTION("nccl-tests", offsetof(struct discover_options, measured), "FILE",
                 "text or JSON of an all_reduce, all_gather, reduce_scatter or alltoall run; may be repeated"),
     TEXT_OPTION("device", offsetof(struct discover_options, device), "NAME",
@@ -186,6 +194,47 @@ static bool look_at_nccl_topology(struct view *v, struct discovery *found, struc
     return true;
 }
 
+static bool read_hwloc(struct view *v, struct hwloc_machine *machine, struct error *err)
+{
+    const char *file = v->options->hwloc, *text;
+    size_t length;
+    if (*file)
+        return inputs_text(v->in, file, &text, &length, err) && hwloc_machine_read(machine, file, text, length, err);
+    char *here = hwloc_xml_here(&length, err);
+    if (!here)
+        return fail_kind(err, ERROR_ENVIRONMENT,
+                         "cleave discover: --hwloc: no libhwloc.so.15 here: install hwloc (libhwloc15), or name the "
+                         "FILE that `lstopo --of xml` wrote elsewhere");
+    bool ok = hwloc_machine_read(machine, "what hwloc says here", here, length, err);
+    free(here);
+    return ok;
+}
+
+static bool look_at_hwloc(struct view *v, struct discovery *found, struct error *err)
+{
+    struct hwloc_machine *machine = arena_alloc(&v->in->arena, 1, sizeof *machine);
+    if (!machine)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    if (!read_hwloc(v, machine, err))
+        return false;
+    if (machine->topology.device_count > 0) {
+        v->known = discover_pci_device(machine->pci_device);
+        if (!choose_device(v, *machine->model ? machine->model : measured_device(v), err))
+            return false;
+    } else {
+        if (v->options->device && strcmp(v->options->device, "cpu") != 0)
+            return fail(err,
+                        "--device %s: hwloc saw no GPU: expected a machine with some, looked at with its devices "
+                        "(no --no-io)",
+                        v->options->device);
+        fprintf(v->in->cli->talk, "hwloc saw no GPU: the cores of the processor are the devices\n");
+        if (!find_device(v->in, "cpu", &v->device, err))
+            return false;
+    }
+    discover_hwloc(found, machine, &v->device, nodes_of(v));
+    return true;
+}
+
 /* The ranks of the measurements are all that is known of the devices. */
 static bool look_at_runs(struct view *v, struct discovery *found, struct error *err)
 {
@@ -237,13 +286,14 @@ static bool look_here(struct view *v, struct discovery *found, struct error *err
 static bool look(struct view *v, struct discovery *found, struct error *err)
 {
     const struct discover_options *o = v->options;
-    if (o->topology && o->nccl_topology)
-        return fail(err, "cleave discover: expected one of --nvidia-smi-topo and --nccl-topo, found both");
+    if ((o->topology != NULL) + (o->nccl_topology != NULL) + (o->hwloc != NULL) > 1)
+        return fail(err, "cleave discover: expected one of --nvidia-smi-topo, --nccl-topo and --hwloc, found several");
     if (!read_runs(v, err) || (o->slurm && !slurm_read(&v->job, v->in->cli->environment, err)))
         return false;
     v->hosts = v->job.nodes > v->hosts ? v->job.nodes : v->hosts;
     if (!(o->topology         ? look_at_topology(v, found, err)
           : o->nccl_topology  ? look_at_nccl_topology(v, found, err)
+          : o->hwloc          ? look_at_hwloc(v, found, err)
           : o->slurm          ? look_at_job(v, found, err)
           : o->measured.count ? look_at_runs(v, found, err)
                               : look_here(v, found, err)))
@@ -309,7 +359,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_discover = {
     .name = "discover",
     .summary = "writes a cluster file of how a machine's GPUs are connected",
-    .usage = "[--nvidia-smi-topo FILE | --nccl-topo FILE] [--nccl-tests FILE]... [--slurm] [--device NAME] [--nodes N] "
+    .usage = "[--nvidia-smi-topo FILE | --nccl-topo FILE | --hwloc [FILE]] [--nccl-tests FILE]... [--slurm] [--device "
+             "NAME] [--nodes N] "
              "[--measure] "
              "[-o FILE]",
     .examples = "  cleave discover -o cluster.json\n"
@@ -318,6 +369,7 @@ const struct verb verb_discover = {
                 "--nodes 4 -o cluster.json\n"
                 "  NCCL_TOPO_DUMP_FILE=topo.xml all_reduce_perf -g 8\n  cleave discover --nccl-topo topo.xml --nodes 4 "
                 "-o cluster.json\n"
+                "  lstopo --of xml > machine.xml\n  cleave discover --hwloc machine.xml --nodes 4 -o cluster.json\n"
                 "  salloc -N 4 --gpus-per-node=8 cleave discover --slurm --device h100-sxm -o cluster.json\n"
                 "  cleave discover --nccl-tests all_reduce_16_ranks.txt --device h100-sxm -o cluster.json\n",
     OPTIONS_OF(options),

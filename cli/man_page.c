@@ -49,9 +49,9 @@ static void add_option(FILE *out, const struct option *o)
     add(out, o->name);
     fputs("\\fR", out);
     if (o->value_name) {
-        fputs(" \\fI", out);
+        fputs(o->if_absent ? " [\\fI" : " \\fI", out);
         add(out, o->value_name);
-        fputs("\\fR", out);
+        fputs(o->if_absent ? "\\fR]" : "\\fR", out);
     }
     fputc('\n', out);
     add(out, doc.data ? doc.data : o->doc);

@@ -106,6 +106,9 @@ static bool take(const struct verb *verb, int argc, char **argv, int *i, void *o
             return fail(err, "cleave %s: unknown option %s; see cleave %s --help", verb->name, word, verb->name);
         value = word[2] ? word + 2 : NULL;
     }
+    bool follows = *i + 1 < argc && (argv[*i + 1][0] != '-' || !argv[*i + 1][1]);
+    if (!value && option->if_absent && !follows)
+        value = option->if_absent;
     if (!value && option->type != OPTION_FLAG) {
         if (*i + 1 >= argc)
             return fail(err, "cleave %s: --%s needs a value: --%s %s", verb->name, option->name, option->name,
@@ -171,8 +174,8 @@ void options_help(const struct verb *verb, FILE *out)
         char head[64], letter[8] = "    ";
         if (o->letter)
             snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        snprintf(head, sizeof head, "%s--%s%s%s", letter, o->name, o->value_name ? " " : "",
-                 o->value_name ? o->value_name : "");
+        snprintf(head, sizeof head, o->if_absent ? "%s--%s%s[%s]" : "%s--%s%s%s", letter, o->name,
+                 o->value_name ? " " : "", o->value_name ? o->value_name : "");
         struct text doc = doc_of(o);
         fprintf(out, "  %-30s %s\n", head, doc.data ? doc.data : o->doc);
         text_free(&doc);

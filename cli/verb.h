@@ -22,6 +22,7 @@ struct option {
     const char *value_name; /* "FILE"; NULL for flags */
     const char *doc;
     double min, max;                   /* INT, DOUBLE */
+    const char *if_absent;             /* TEXT: what it is where no value follows; NULL: one must */
     void (*end_doc)(struct text *doc); /* adds to doc what stands in a table; may be NULL: nothing */
 };
 

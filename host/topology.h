@@ -12,19 +12,21 @@ enum { TOPOLOGY_DEVICES = 128, TOPOLOGY_NICS = 128 };
 
 struct topology {
     int device_count, nic_count;
-    /* Between two GPUs: [0][0] is unused. links: NVLinks, 0 in other tiers. */
+    /* Between two GPUs: [0][0] is unused. links: NVLinks; 0 in other tiers, and where only their rate is known. */
     struct topology_pair {
         enum link_tier tier;
         int links;
     } pair[TOPOLOGY_DEVICES][TOPOLOGY_DEVICES];
     /* Nominal bytes per second each way, of whoever has least; 0: the source does not say. */
     struct topology_rates {
-        double nvlinks;   /* all NVLinks of one GPU, to GPUs of the node and their switch */
-        bool nvswitch;    /* they lead to a switch; with nvlinks */
-        double pcie;      /* one GPU's own link of PCI Express */
-        double host;      /* the slowest such link on a GPU's way to its processor */
-        double network;   /* all network cards that are nearest to some GPU, together */
-        bool own_network; /* every GPU has an equal part of that to itself, else all share it; with network */
+        double nvlinks;     /* all NVLinks of one GPU, to GPUs of the node and their switch */
+        bool nvswitch;      /* they lead to a switch; with nvlinks */
+        double pcie;        /* one GPU's own link of PCI Express */
+        double host;        /* the slowest such link on a GPU's way to its processor */
+        double network;     /* all network cards that are nearest to some GPU, together */
+        bool own_network;   /* every GPU has an equal part of that to itself, else all share it; with network */
+        double slots;       /* PCI Express of those cards' slots together: they carry no more; without network */
+        const char *finder; /* who found these: "NCCL"; NULL: nobody */
     } rates;
 };
 /* Reads the text, coloured or not, columns apart by tabs or spaces: a header of GPU0, GPU1, ... and the network cards,

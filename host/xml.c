@@ -31,17 +31,28 @@ static void XMLCALL on_end(void *data, const XML_Char *name)
 {
     struct reading *r = data;
     (void)name;
-    if (!r->failed)
-        r->handler->end(r->handler->self);
+    if (!r->failed && !r->handler->end(r->handler->self, r->err))
+        stop(r);
+}
+
+static void XMLCALL on_text(void *data, const XML_Char *piece, int length)
+{
+    struct reading *r = data;
+    if (!r->failed && !r->handler->text(r->handler->self, piece, (size_t)length, r->err))
+        stop(r);
 }
 
 static void XMLCALL on_document_type(void *data, const XML_Char *name, const XML_Char *system, const XML_Char *public,
                                      int internal)
 {
     struct reading *r = data;
-    (void)system, (void)public, (void)internal;
-    fail(r->err, "%s:%d: expected no document type, found <!DOCTYPE %s>", r->name,
-         (int)XML_GetCurrentLineNumber(r->parser), name);
+    const char *known = r->handler->document_type;
+    (void)system, (void)public;
+    if (known && strcmp(name, known) == 0 && !internal)
+        return;
+    fail(r->err, "%s:%d: expected no document type%s%s%s, found <!DOCTYPE %s>%s", r->name,
+         (int)XML_GetCurrentLineNumber(r->parser), known ? " but " : "", known ? known : "",
+         known ? " without declarations" : "", name, internal ? " with declarations" : "");
     stop(r);
 }
 
@@ -64,6 +75,8 @@ bool xml_read(const struct xml_handler *handler, const char *name, const char *t
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
     XML_SetUserData(r.parser, &r);
     XML_SetElementHandler(r.parser, on_begin, on_end);
+    if (handler->text)
+        XML_SetCharacterDataHandler(r.parser, on_text);
     XML_SetStartDoctypeDeclHandler(r.parser, on_document_type);
     bool ok = parse(&r, text, length);
     XML_ParserFree(r.parser);

@@ -1,4 +1,4 @@
-/* XML, read by Expat where the build has it: elements with their attributes, and no text between them. */
+/* XML, read by Expat where the build has it: elements with their attributes, and the text in them where one asks. */
 #ifndef CLEAVE_HOST_XML_H
 #define CLEAVE_HOST_XML_H
 #include "base/error.h"
@@ -18,9 +18,12 @@ const char *xml_attribute(const struct xml_element *element, const char *name);
 struct xml_handler {
     void *self;
     bool (*begin)(void *self, const struct xml_element *element, struct error *err);
-    void (*end)(void *self);
+    bool (*end)(void *self, struct error *err);
+    /* A piece of the text directly in the element that is open, in order; NULL: no text is asked for. */
+    bool (*text)(void *self, const char *piece, size_t length, struct error *err);
+    const char *document_type; /* may be named, in another file, which nobody reads; NULL: none may */
 };
-/* Fails where the text is not XML, has a document type (whose entities could grow without bound), or begin() failed;
- * and where the build has no Expat. name: of the file, for messages. */
+/* Fails where the text is not XML, has a document type other than that or one with declarations (whose entities could
+ * grow without bound), or the handler failed; and where the build has no Expat. name: of the file, for messages. */
 bool xml_read(const struct xml_handler *handler, const char *name, const char *text, size_t length, struct error *err);
 #endif

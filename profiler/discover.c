@@ -1,5 +1,6 @@
 #include "profiler/discover.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "profiler/fit.h"
 #include <math.h>
 #include <stdarg.h>
@@ -57,10 +58,13 @@ static void nvlink_link(struct discovered_level *level, const struct device_type
     if (rates->nvlinks > 0) {
         level->link.bytes_per_s = rates->nvlinks;
         level->link.shared = false;
-        say(level->comment,
-            "NVLink (NV%d%s): all links of a GPU at the nominal rate of their generation; efficiency and latency of "
-            "%s's link in the catalogue",
-            links, rates->nvswitch ? ", by a switch" : "", device->name);
+        const char *way = rates->nvswitch ? ", by a switch" : "";
+        if (links > 0)
+            say(level->comment, "NVLink (NV%d%s): all links of a GPU at the nominal rate of their generation", links,
+                way);
+        else
+            say(level->comment, "NVLink%s: the rate that %s has of all links of a GPU", way, rates->finder);
+        say(level->comment, "; efficiency and latency of %s's link in the catalogue", device->name);
         return;
     }
     if (!is_pcie(device)) {
@@ -88,7 +92,8 @@ static void pcie_link(struct discovered_level *level, const struct device_type *
         shared ? "through the host (PHB, NODE or SYS), shared by who talks at once" : "behind switches (PIX or PXB)");
     if (known > 0) {
         link->bytes_per_s = known;
-        say(level->comment, "speed and width of the %s that NCCL found", shared ? "slowest link on the way" : "link");
+        say(level->comment, "speed and width of the %s that %s found", shared ? "slowest link on the way" : "link",
+            rates->finder);
     } else if (device->host_bytes_per_s > 0) {
         link->bytes_per_s = device->host_bytes_per_s;
         say(level->comment, "host_bytes_per_s of %s in the catalogue", device->name);
@@ -112,7 +117,18 @@ static void add_nodes(struct discovery *out, const struct device_type *device, c
     struct discovered_level *level = add_level(out, "cluster", nodes);
     set_link(level, device_type_nic(device));
     if (!topology || topology->rates.network == 0) {
-        say(level->comment, "the network of %s in the catalogue, for each device", device->name);
+        double usual = level->link.bytes_per_s * (!topology || level->link.shared ? 1 : topology->device_count);
+        if (topology && topology->rates.slots > 0 && topology->rates.slots < usual) {
+            level->link.bytes_per_s = topology->rates.slots;
+            level->link.shared = true;
+            say(level->comment,
+                "PCI Express of the slots of the %d network cards nearest to GPUs, which carry less than the network "
+                "of %s in the catalogue; efficiency and latency of that",
+                topology->nic_count, device->name);
+            return;
+        }
+        say(level->comment, "the network of %s in the catalogue, %s", device->name,
+            level->link.shared ? "shared by a node's devices" : "for each device");
         return;
     }
     level->link.shared = !topology->rates.own_network;
@@ -166,6 +182,43 @@ void discover_topology(struct discovery *out, const struct topology *topology, c
             pcie_link(level, device, &topology->rates, l->tier == TIER_HOST);
     }
     add_nodes(out, device, topology, nodes);
+}
+
+/* What of the host no level has: "2 packages with 48 cores, 2 NUMA nodes with 2.00 TiB". */
+static void say_host(char out[DISCOVERY_COMMENT_BYTES], const struct hwloc_machine *machine,
+                     const struct device_type *device)
+{
+    char memory[TEXT_NUMBER_BYTES], usual[TEXT_NUMBER_BYTES];
+    int gpus = machine->topology.device_count;
+    say(out, "; its host: %d package%s with %d cores, %d NUMA node%s", machine->package_count,
+        machine->package_count == 1 ? "" : "s", machine->core_count, machine->numa_count,
+        machine->numa_count == 1 ? "" : "s");
+    if (machine->memory_bytes > 0)
+        say(out, " with %s", text_bytes(memory, machine->memory_bytes));
+    if (gpus > 0 && machine->memory_bytes > 0 && machine->memory_bytes / gpus < device->host_memory_bytes)
+        say(out, ", which is less for each device than the %s that plans may use of it by the catalogue",
+            text_bytes(usual, device->host_memory_bytes));
+}
+
+void discover_hwloc(struct discovery *out, const struct hwloc_machine *machine, const struct device_type *device,
+                    int nodes)
+{
+    const struct topology *t = &machine->topology;
+    if (t->device_count > 0 && (machine->knows_nvlink || is_pcie(device))) {
+        discover_topology(out, t, device, nodes, "hwloc");
+    } else if (t->device_count > 0) {
+        discover_plain(out, device, nodes, t->device_count, "hwloc, which was not told of links between these GPUs");
+    } else if (machine->packages_are_alike && machine->package_count > 1) {
+        int each = machine->core_count / machine->package_count;
+        *out = (struct discovery){ .device = device->name };
+        say(out->comment, "%d x %d devices: the cores that hwloc found", nodes, machine->core_count);
+        own_link(add_level(out, "package", each), device);
+        own_link(add_level(out, "node", machine->package_count), device);
+        add_nodes(out, device, NULL, nodes);
+    } else {
+        discover_plain(out, device, nodes, machine->core_count, "the cores that hwloc found");
+    }
+    say_host(out->comment, machine, device);
 }
 
 /* ---- measured ---- */

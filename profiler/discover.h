@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "host/topology.h"
 #include "planner/facts/cluster.h"
+#include "profiler/hwloc_topology.h"
 #include "profiler/nccl_tests.h"
 
 enum { DISCOVERY_COMMENT_BYTES = 512 };
@@ -35,6 +36,11 @@ struct discovery {
  */
 void discover_topology(struct discovery *out, const struct topology *topology, const struct device_type *device,
                        int nodes, const char *source);
+/* The same of what hwloc saw. Where it saw no GPU, the cores are the devices, in equal packages where there are such;
+ * where nobody told it of NVLink and the device's own link is faster than PCI Express, that joins all GPUs. Between
+ * nodes cards carry no more than their slots. */
+void discover_hwloc(struct discovery *out, const struct hwloc_machine *machine, const struct device_type *device,
+                    int nodes);
 /* `nodes` nodes of `per_node` devices behind the device's own links. */
 void discover_plain(struct discovery *out, const struct device_type *device, int nodes, int per_node,
                     const char *source);

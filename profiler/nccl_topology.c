@@ -1,12 +1,13 @@
 #include "profiler/nccl_topology.h"
 #include "host/xml.h"
+#include "profiler/bus.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    DEPTH = 32,                    /* elements inside each other; a bus has a handful of switches */
+    DEPTH = BUS_DEPTH,             /* elements inside each other; a bus has a handful of switches */
     LINKS = TOPOLOGY_DEVICES * 32, /* <nvlink>s of all GPUs */
     HOSTS = TOPOLOGY_DEVICES,
     WORD = 32,                 /* bytes of a bus id, a host's hash */
@@ -27,15 +28,8 @@ struct open_element {
     char busid[WORD]; /* of a <pci> */
 };
 
-/* Where a GPU or a card sits: the <cpu> and the <pci>s around it, outer to inner. */
-struct place {
-    int depth, id[DEPTH];
-    bool is_pci[DEPTH];
-    double own_link, slowest_link; /* of the innermost, of all; 0: unknown */
-};
-
 struct found_gpu {
-    struct place place;
+    struct bus_place place;
     char busid[WORD];
     int id, host, dev, sm, line; /* id: of its <pci>, whose links these are */
     unsigned device;
@@ -46,7 +40,7 @@ struct found_link {
     char target[WORD]; /* bus id of the other end */
 };
 struct found_nic {
-    struct place place;
+    struct bus_place place;
     int nets;              /* ports with a speed */
     double speed, fastest; /* bytes per second of all its ports and of one */
 };
@@ -141,22 +135,14 @@ static bool read_pcie(const struct reading *r, const struct xml_element *e, doub
 
 /* ---- elements ---- */
 
-static double slower(double a, double b)
+/* The <cpu> and the <pci>s around it. Every value in *out is set. */
+static void find_place(const struct reading *r, struct bus_place *out)
 {
-    return a == 0 || (b > 0 && b < a) ? b : a;
-}
-
-/* Every value in *out is set. */
-static void find_place(const struct reading *r, struct place *out)
-{
-    *out = (struct place){ 0 };
+    *out = (struct bus_place){ 0 };
     for (int i = 0; i < r->depth; i++) {
         const struct open_element *o = &r->open[i];
-        if (o->kind != CPU && o->kind != PCI)
-            continue;
-        out->id[out->depth] = o->id, out->is_pci[out->depth++] = o->kind == PCI;
-        if (o->kind == PCI)
-            out->own_link = o->link, out->slowest_link = slower(out->slowest_link, o->link);
+        if (o->kind == CPU || o->kind == PCI)
+            bus_enter(out, o->id, o->kind == PCI, o->link);
     }
 }
 
@@ -299,22 +285,15 @@ static bool begin(void *self, const struct xml_element *e, struct error *err)
                       e->line, e->name);
 }
 
-static void end(void *self)
+static bool end(void *self, struct error *err)
 {
     struct reading *r = self;
+    (void)err;
     r->depth--;
+    return true;
 }
 
 /* ---- what it means ---- */
-
-/* How many elements are around both. */
-static int shared_depth(const struct place *a, const struct place *b)
-{
-    int depth = 0;
-    while (depth < a->depth && depth < b->depth && a->id[depth] == b->id[depth])
-        depth++;
-    return depth;
-}
 
 static int by_host_and_dev(const void *a, const void *b)
 {
@@ -366,11 +345,9 @@ static int direct_links(const struct reading *r, int a, int b)
 
 static struct topology_pair pair_of(const struct reading *r, int a, int b)
 {
-    const struct place *place = &r->gpu[a].place;
     int up = links_from(r, a, a), down = links_from(r, b, b), links = direct_links(r, a, b) + (up < down ? up : down);
-    int depth = shared_depth(place, &r->gpu[b].place);
-    bool behind_switch = depth > 0 && place->is_pci[depth - 1];
-    return (struct topology_pair){ links > 0 ? TIER_NVLINK : behind_switch ? TIER_SWITCH : TIER_HOST, links };
+    enum link_tier tier = links > 0 ? TIER_NVLINK : bus_tier(&r->gpu[a].place, &r->gpu[b].place);
+    return (struct topology_pair){ tier, links };
 }
 
 static void find_nvlinks(const struct reading *r, struct nccl_topology *out)
@@ -389,8 +366,8 @@ static void find_nvlinks(const struct reading *r, struct nccl_topology *out)
 static void find_pcie(const struct reading *r, struct topology *out)
 {
     for (int i = 0; i < r->gpu_count; i++) {
-        out->rates.pcie = slower(out->rates.pcie, r->gpu[i].place.own_link);
-        out->rates.host = slower(out->rates.host, r->gpu[i].place.slowest_link);
+        out->rates.pcie = bus_slower(out->rates.pcie, r->gpu[i].place.own_link);
+        out->rates.host = bus_slower(out->rates.host, r->gpu[i].place.slowest_link);
     }
 }
 
@@ -400,7 +377,7 @@ static bool is_nearest(const struct reading *r, const struct found_nic *nic)
     for (int i = 0; i < r->gpu_count; i++) {
         int depth = 0, deepest = 0;
         for (int j = 0; j < r->nic_count; j++) {
-            int shared = shared_depth(&r->gpu[i].place, &r->nic[j].place);
+            int shared = bus_shared_depth(&r->gpu[i].place, &r->nic[j].place);
             if (r->nic[j].nets > 0 && shared > deepest)
                 deepest = shared;
             if (&r->nic[j] == nic)
@@ -419,10 +396,10 @@ static void find_network(const struct reading *r, struct topology *out)
         const struct found_nic *nic = &r->nic[i];
         if (nic->nets == 0 || !is_nearest(r, nic))
             continue;
-        double rate = slower(nic->speed, nic->place.own_link);
+        double rate = bus_slower(nic->speed, nic->place.own_link);
         out->nic_count += nic->nets;
         out->rates.network += rate;
-        slowest = slower(slowest, rate / nic->nets);
+        slowest = bus_slower(slowest, rate / nic->nets);
         fastest = fmax(fastest, nic->fastest * (rate / nic->speed));
     }
     out->rates.own_network =
@@ -463,6 +440,7 @@ static void find_topology(const struct reading *r, struct nccl_topology *out)
     struct topology *t = &out->topology;
     *out = (struct nccl_topology){ .sm = r->gpu[0].sm, .pci_device = r->gpu[0].device };
     t->device_count = r->gpu_count;
+    t->rates.finder = "NCCL";
     for (int i = 0; i < r->gpu_count; i++)
         for (int j = 0; j < r->gpu_count; j++)
             if (i != j)
@@ -475,7 +453,7 @@ static void find_topology(const struct reading *r, struct nccl_topology *out)
 bool nccl_topology_read(struct nccl_topology *out, const char *name, const char *text, size_t length, struct error *err)
 {
     struct reading *r = calloc(1, sizeof *r);
-    const struct xml_handler handler = { r, begin, end };
+    const struct xml_handler handler = { .self = r, .begin = begin, .end = end };
     if (!r)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
     r->name = name;

@@ -434,7 +434,14 @@ def discovers(folder):
         levels = json.loads(expect("discover by NCCL's topology", 0, '"device": "a100-sxm-80"', *dgx).stdout)["levels"]
         check("discover by NCCL's topology: rates", [level["bytes_per_s"] for level in levels] == [300e9, 25e9], levels)
         expect("discover by another XML", 2, r"topo_pairs\.txt:1: expected XML", "discover", "--nccl-topo", corpus / "topo_pairs.txt")
-    expect("discover by two topologies", 2, "one of --nvidia-smi-topo and --nccl-topo", *dgx, *pairs[1:3])
+    hwloc = ["discover", "--nodes", "2", "--hwloc", corpus / "hwloc_switched.xml"]
+    if "reads no XML" not in run(*hwloc).stderr:
+        levels = json.loads(expect("discover by hwloc", 0, '"device": "h100-sxm"', *hwloc).stdout)["levels"]
+        check("discover by hwloc: rates", [level["bytes_per_s"] for level in levels] == [450e9, 50e9], levels)
+        expect("discover by hwloc: no GPUs", 2, "hwloc saw no GPU", "discover", "--hwloc", corpus / "hwloc_cores.xml", "--device", "h100-sxm")
+        here = run("discover", "--hwloc", "--device", "cpu")
+        check("discover by hwloc here", here.returncode == 0 or "no libhwloc.so.15" in here.stderr or "GPU" in here.stderr, here)
+    expect("discover by two topologies", 2, "one of --nvidia-smi-topo, --nccl-topo and --hwloc", *dgx, *pairs[1:3])
     measured = ["discover", "--nccl-tests", corpus / "nccl_all_reduce.txt", "--nccl-tests", corpus / "nccl_all_gather.json"]
     levels = json.loads(expect("discover by nccl-tests", 0, '"device": "h100-sxm"', *measured).stdout)["levels"]
     check("discover by nccl-tests: levels", [level["fanout"] for level in levels] == [4, 2])
