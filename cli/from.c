@@ -136,7 +136,10 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
     const char *name = own ? arena_strndup(&in->arena, own, length) : model;
     free(own);
     if (!name)
-        return fail(err, "--model is missing: the launch does not describe the model; name a file or one of the zoo");
+        return fail(err,
+                    "--model is missing: the launch does not describe the model; name a file or one of the zoo%s%s",
+                    from->read.unknown_count > 0 ? "; not understood: " : "",
+                    from->read.unknown_count > 0 ? from->read.unknown[0] : "");
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
     in->context.target = from->target->allow ? from->target->name : NULL;

@@ -64,11 +64,18 @@ void megatron_put_value(struct text *out, const struct megatron_args *args, cons
 bool megatron_set(struct megatron_args *args, const struct megatron_option *option, struct arena *arena,
                   const char *word, const char *at, struct error *err);
 
+/* Back to its default. */
+void megatron_unset(struct megatron_args *args, const struct megatron_option *option);
+
 /* Command line: the words behind a program, or with it. Options that are not understood go to `out`. */
 bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
                     const char *const *words, int count, struct error *err);
 /* Options of Megatron-LM that change neither time nor memory to speak of. */
 bool megatron_is_idle(const char *flag);
+
+/* Megatron-Bridge's: a file or a command line of it. */
+bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const char *name, const char *text,
+                          size_t length, struct error *err);
 
 /* ---- the model ---- */
 /* Settings that describe the model, in the arena. False: something of it has no setting; `why` says what. */

@@ -88,6 +88,16 @@ static void put_words(struct text *out, const char *words, bool python)
     }
 }
 
+/* As TransformerEngine's optimizer takes them: fp8 is bytes with a scale. */
+static void put_torch_dtype(struct text *out, const char *word)
+{
+    static const char *const names[][2] = { { "bf16", "bfloat16" }, { "fp16", "float16" }, { "fp8", "uint8" } };
+    const char *name = "float32";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        name = strcmp(word, names[i][0]) == 0 ? names[i][1] : name;
+    text_printf(out, "torch.%s", name);
+}
+
 void megatron_put_value(struct text *out, const struct megatron_args *args, const struct megatron_option *option,
                         bool python)
 {
@@ -106,7 +116,9 @@ void megatron_put_value(struct text *out, const struct megatron_args *args, cons
             text_add(out, *(const bool *)member_of(args, option) ? "True" : "False");
         break;
     case MEGATRON_WORD:
-        if (python)
+        if (python && option->path && strstr(option->path, "_dtype"))
+            put_torch_dtype(out, word_of(args, option));
+        else if (python)
             text_printf(out, "\"%s\"", word_of(args, option));
         else
             put_quoted(out, word_of(args, option));
@@ -157,6 +169,15 @@ bool megatron_set(struct megatron_args *args, const struct megatron_option *opti
         return *(const char **)member || fail_memory(err);
     }
     return true;
+}
+
+void megatron_unset(struct megatron_args *args, const struct megatron_option *option)
+{
+    static const size_t bytes[] = {
+        [MEGATRON_INT] = sizeof(int64_t), [MEGATRON_NUMBER] = sizeof(double), [MEGATRON_FLAG] = sizeof(bool),
+        [MEGATRON_NOT] = sizeof(bool),    [MEGATRON_WORD] = sizeof(char *),   [MEGATRON_WORDS] = sizeof(char *)
+    };
+    memcpy((char *)args + option->offset, (const char *)&megatron_defaults + option->offset, bytes[option->kind]);
 }
 
 /* ---- command lines ---- */

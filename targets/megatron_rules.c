@@ -249,10 +249,7 @@ static bool optimizer_rule(const struct launch *l, const struct launch_context *
 
 static bool bridge_optimizer_rule(const struct launch *l, const struct launch_context *c)
 {
-    (void)c;
-    struct optimizer said = l->optimizer;
-    said.gradients = said.gradients == GRADIENTS_FP32 ? GRADIENTS_USUAL : said.gradients;
-    return optimizer_is_usual(&said);
+    return l->optimizer.rule == OPTIMIZER_ADAMW && l->optimizer.gradients != GRADIENTS_BF16 && optimizer_rule(l, c);
 }
 
 static bool optimizer_zero_rule(const struct launch *l, const struct launch_context *c)
@@ -365,8 +362,14 @@ const struct target_rule megatron_rules[] = {
 const struct target_rule megatron_bridge_rules[] = {
     RULES{ "learned-positions", "learned positions are as many as the sequence has tokens",
            "Megatron-Bridge, models/gpt_provider.py, provide", bridge_positions_rule, NULL },
-    { "optimizer", "the optimizer is AdamW, with moments and copies of weights in 32 bit, and gradients in 16 or 32",
-      "Megatron-Bridge, recipes/utils/optimizer_utils.py", bridge_optimizer_rule, launch_optimizer_detail },
+    { "optimizer",
+      "the optimizer is AdamW, all in 32 bit, or the precision-aware one with moments in 8, 16 or 32, copies of "
+      "weights "
+      "of bf16 without the bits that those hold, else whole, or in fp16; gradients in 16 or 32",
+      "Megatron-Bridge, recipes/utils/optimizer_utils.py, recipes/deepseek/h100/deepseek_v3.py", bridge_optimizer_rule,
+      launch_optimizer_detail },
+    { "optimizer-zero", "narrow moments go with the distributed optimizer",
+      "megatron/core/optimizer/optimizer_config.py", optimizer_zero_rule, launch_optimizer_detail },
     { 0 }
 };
 

@@ -1,0 +1,451 @@
+/* Megatron-Bridge's recipes: lines that set members of cfg, the same without "cfg." as its command line has them,
+ * members that a constructor is given, and recipes that it has by name. */
+#include "base/num.h"
+#include "base/text.h"
+#include "targets/megatron.h"
+#include "targets/megatron_recipes.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+struct recipe {
+    struct megatron_args *args;
+    struct launch_read *out;
+    struct arena *arena;
+    const char *name;
+    int line;
+    bool gated;
+    const char *text, *end; /* all that is read */
+    struct error *err;
+};
+
+static const struct megatron_option *find_path(const char *path)
+{
+    static const char *const others[][2] = { { "ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce" },
+                                             { "ddp.overlap_param_gather", "comm_overlap.overlap_param_gather" },
+                                             { "ddp.bucket_size", "comm_overlap.bucket_size" },
+                                             { "optimizer.use_distributed_optimizer", "ddp.use_distributed_optimizer" },
+                                             { "dataset.seq_length", "model.seq_length" },
+                                             { "dataset.sequence_length", "model.seq_length" },
+                                             { "tokenizer.vocab_size", "model.vocab_size" } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(path, others[i][0]) == 0)
+            path = others[i][1];
+    for (const struct megatron_option *option = megatron_options; option->flag; option++)
+        if (option->path && strcmp(option->path, path) == 0)
+            return option;
+    return NULL;
+}
+
+/* Precision by name: bf16_mixed, fp8_cs, bf16-with-mxfp8-mixed and the like. */
+static void set_precision(struct recipe *r, const char *value)
+{
+    struct megatron_args *a = r->args;
+    a->bf16 = strstr(value, "bf16") || strstr(value, "fp8") || strstr(value, "nvfp4");
+    a->fp16 = !a->bf16 && strstr(value, "fp16");
+    a->fp8 = strstr(value, "fp8") ? "hybrid" : NULL;
+    a->fp8_recipe = strstr(value, "mxfp8") || strstr(value, "fp8_mx") ? "mxfp8" : "tensorwise";
+    a->fp4 = strstr(value, "nvfp4") ? "e2m1" : NULL;
+    a->narrow_gradients = a->narrow_gradients || strstr(value, "_perf_precision"); /* of recipes for speed */
+}
+
+/* torch.bfloat16 as Megatron-LM's command line has it. */
+static const char *width_of(const char *value)
+{
+    return strstr(value, "bfloat16")  ? "bf16"
+           : strstr(value, "float16") ? "fp16"
+           : strstr(value, "uint8")   ? "fp8"
+                                      : "fp32";
+}
+
+/* Settings that are not one of Megatron-LM's. True: it is one of them. */
+static bool set_own(struct recipe *r, const char *path, const char *value)
+{
+    struct megatron_args *a = r->args;
+    bool yes = strcmp(value, "True") == 0 || strcmp(value, "true") == 0;
+    if (strcmp(path, "model.gated_linear_unit") == 0)
+        r->gated = yes;
+    else if (strcmp(path, "model.activation_func") == 0)
+        a->swiglu = strstr(value, "silu") != NULL, a->squared_relu = strstr(value, "squared_relu") != NULL;
+    else if (strcmp(path, "model.share_embeddings_and_output_weights") == 0)
+        a->untied = !yes;
+    else if (strcmp(path, "mixed_precision") == 0)
+        set_precision(r, value);
+    else if (strcmp(path, "ddp.grad_reduce_in_fp32") == 0 || strcmp(path, "mixed_precision.grad_reduce_in_fp32") == 0)
+        a->narrow_gradients = !yes;
+    else if (strcmp(path, "optimizer.main_grads_dtype") == 0)
+        a->main_gradients = width_of(value);
+    else if (strcmp(path, "optimizer.main_params_dtype") == 0)
+        a->main_weights = width_of(value);
+    else if (strcmp(path, "optimizer.exp_avg_dtype") == 0)
+        a->first_moment = width_of(value);
+    else if (strcmp(path, "optimizer.exp_avg_sq_dtype") == 0)
+        a->second_moment = width_of(value);
+    else if (strcmp(path, "model.window_size") == 0)
+        a->window = strcmp(value, "None") == 0 ? NULL : arena_strdup(r->arena, value);
+    else
+        return false;
+    return true;
+}
+
+static bool is_idle(const char *path)
+{
+    static const char *const idle[] = { "train.",
+                                        "validation.",
+                                        "optimizer.",
+                                        "scheduler.",
+                                        "dataset.",
+                                        "logger.",
+                                        "tokenizer.",
+                                        "checkpoint.",
+                                        "rng.",
+                                        "dist.",
+                                        "env_vars",
+                                        "profiling.",
+                                        "peft",
+                                        "model.should_pad_vocab",
+                                        "model.hidden_dropout",
+                                        "model.attention_dropout",
+                                        "comm_overlap",
+                                        "ddp.check_for_nan_in_grad",
+                                        "ddp.average_in_collective",
+                                        "model.attention_softmax_in_fp32",
+                                        "rerun_state_machine.",
+                                        "model",
+                                        "ddp",
+                                        "train",
+                                        "optimizer" };
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+        if (strcmp(path, idle[i]) == 0 || (idle[i][strlen(idle[i]) - 1] == '.' && begins(path, idle[i])))
+            return true;
+    return false;
+}
+
+/* What is switched off changes nothing. */
+static bool is_off(const char *value)
+{
+    return strcmp(value, "False") == 0 || strcmp(value, "false") == 0 || strcmp(value, "None") == 0 ||
+           strcmp(value, "null") == 0;
+}
+
+static bool add_unknown(struct recipe *r, const char *path)
+{
+    struct launch_read *out = r->out;
+    for (int i = 0; i < out->unknown_count; i++)
+        if (strcmp(out->unknown[i], path) == 0)
+            return true;
+    const char **more = arena_alloc(r->arena, (size_t)out->unknown_count + 1, sizeof *more);
+    if (!more || !(more[out->unknown_count] = arena_strdup(r->arena, path)))
+        return fail_memory(r->err);
+    for (int i = 0; i < out->unknown_count; i++)
+        more[i] = out->unknown[i];
+    out->unknown = more;
+    return ++out->unknown_count <= 1000 || fail(r->err, "%s: more than 1000 settings that are not understood", r->name);
+}
+
+/* "[a, b]" as "a b", and words without their quotes. */
+static const char *bare_value(struct recipe *r, const struct megatron_option *option, const char *value)
+{
+    struct text bare = { 0 };
+    bool listed = option->kind == MEGATRON_WORDS;
+    for (const char *p = value; *p; p++) {
+        bool dropped = strchr("\"'", *p) || (listed && strchr("[] ", *p));
+        if (listed && *p == ',')
+            text_add(&bare, " ");
+        else if (!dropped)
+            text_add_bytes(&bare, p, 1);
+    }
+    const char *kept = bare.failed ? NULL : arena_strdup(r->arena, bare.data ? bare.data : "");
+    text_free(&bare);
+    return kept;
+}
+
+static bool set_path(struct recipe *r, const char *path, const char *value)
+{
+    char at[256];
+    const struct megatron_option *option = find_path(path);
+    snprintf(at, sizeof at, "%.200s:%d", r->name, r->line);
+    if (set_own(r, path, value))
+        return true;
+    if (!option)
+        return is_idle(path) || is_off(value) ? ++r->out->ignored_count > 0 : add_unknown(r, path);
+    if (strcmp(value, "None") == 0 || strcmp(value, "null") == 0) { /* also where the recipe before said another */
+        megatron_unset(r->args, option);
+        return true;
+    }
+    const char *bare = bare_value(r, option, value);
+    if (!bare)
+        return fail_memory(r->err);
+    if (strcmp(option->flag, "--num-query-groups") == 0)
+        r->args->grouped_query = true;
+    if (option->kind == MEGATRON_FLAG || option->kind == MEGATRON_NOT) {
+        bool yes = strcmp(bare, "True") == 0 || strcmp(bare, "true") == 0;
+        if (!yes && strcmp(bare, "False") != 0 && strcmp(bare, "false") != 0)
+            return fail(r->err, "%s: %s: expected True or False, found \"%.64s\"", at, path, bare);
+        *(bool *)((char *)r->args + option->offset) = yes;
+        return true;
+    }
+    return megatron_set(r->args, option, r->arena, bare, at, r->err);
+}
+
+/* The end of a value: at a line's end or a comma, outside of brackets and quotes, or at the bracket that closes what is
+ * around. */
+static const char *value_end(const char *p, const char *end, bool inside)
+{
+    int depth = 0;
+    char quote = 0;
+    for (; p < end; p++) {
+        if (quote) {
+            if (*p == '\\' && p + 1 < end)
+                p++;
+            else if (*p == quote)
+                quote = 0;
+            continue;
+        }
+        if (*p == '"' || *p == '\'')
+            quote = *p;
+        else if (strchr("([{", *p) && *p)
+            depth++;
+        else if (strchr(")]}", *p) && *p) {
+            if (depth-- == 0)
+                return p;
+        } else if (depth == 0 && (*p == '#' || *p == '\n' || *p == ';' || (inside && *p == ',')))
+            return p;
+    }
+    return p;
+}
+
+static size_t path_length(const char *p, const char *end)
+{
+    const char *q = p;
+    while (q < end && (isalnum((unsigned char)*q) || *q == '_' || *q == '.'))
+        q++;
+    return (size_t)(q - p);
+}
+
+static bool read_settings(struct recipe *r, const char *p, const char *end, const char *around);
+static bool read_call(struct recipe *r, const char *value, const char *end);
+
+/* A recipe's name says for how many devices it is, the text's own before those that it is made of:
+ * llama3_70b_pretrain_64gpu_h100_bf16_config. */
+static void find_devices(struct recipe *r, const char *name, const char *end)
+{
+    const char *last = name + path_length(name, end);
+    for (const char *p = name; p + 3 <= last; p++)
+        if (memcmp(p, "gpu", 3) == 0 && p > name && isdigit((unsigned char)p[-1])) {
+            int64_t devices = 0, unit = 1;
+            for (const char *d = p; d > name && isdigit((unsigned char)d[-1]) && unit <= 10000000; d--, unit *= 10)
+                devices += unit * (d[-1] - '0');
+            if (r->out->devices == 0 && devices > 0 && devices <= 1 << 24)
+                r->out->devices = devices;
+        }
+}
+
+/* One "path = value"; a constructor's members count as the path's. */
+static bool read_setting(struct recipe *r, const char *path, size_t length, const char *value, const char *end,
+                         const char *around)
+{
+    char full[256], word[4096];
+    bool own = length > 4 && memcmp(path, "cfg.", 4) == 0;
+    path += own ? 4 : 0;
+    length -= own ? 4 : 0;
+    while (value < end && isspace((unsigned char)*value))
+        value++;
+    while (end > value && isspace((unsigned char)end[-1]))
+        end--;
+    if (end - value >= (ptrdiff_t)sizeof word || length + strlen(around) + 2 > sizeof full)
+        return true; /* none of ours is so long */
+    snprintf(full, sizeof full, "%s%s%.*s", around, *around ? "." : "", (int)length, path);
+    snprintf(word, sizeof word, "%.*s", (int)(end - value), value);
+    bool known = own || *around || memchr(path, '.', length);
+    if (begins(word, "MLAModelProvider"))
+        r->args->latent = true;
+    const char *call = strchr(word, '(');
+    if (!known)
+        return read_call(r, value, end); /* a variable of the recipe's own */
+    if (call && call > word && isalnum((unsigned char)call[-1]) && strchr(full, '.') == NULL && !*around &&
+        strcmp(full, "mixed_precision") != 0)
+        return read_settings(r, value + (call - word) + 1, end, full);
+    return set_path(r, full, word);
+}
+
+/* Everything that the recipe says, as if it stood here. */
+static bool apply_recipe(struct recipe *r, const struct megatron_recipe *recipe)
+{
+    struct megatron_args *a = r->args;
+    int line = r->line;
+    a->sequence = recipe->sequence, a->global_batch = recipe->batch, a->micro_batch = recipe->micro_batch;
+    a->tensor = recipe->tensor, a->pipeline = recipe->pipeline, a->chunks = recipe->chunks;
+    a->context = recipe->context, a->expert = recipe->expert;
+    a->sequence_parallel = recipe->tensor > 1;
+    if (recipe->expert > 1)
+        a->expert_tensor = 1;
+    find_devices(r, recipe->name, recipe->name + strlen(recipe->name));
+    bool good = read_settings(r, recipe->model, recipe->model + strlen(recipe->model), "") &&
+                read_settings(r, recipe->more, recipe->more + strlen(recipe->more), "");
+    r->line = line;
+    return good;
+}
+
+static bool is_defined(const struct recipe *r, const char *name, size_t length)
+{
+    for (const char *p = r->text; p + 4 + length < r->end; p++)
+        if (memcmp(p, "def ", 4) == 0 && memcmp(p + 4, name, length) == 0 && p[4 + length] == '(')
+            return true;
+    return false;
+}
+
+/* A recipe by name: what it sets, or that this is not known here. False: out of memory. */
+static bool take_recipe(struct recipe *r, const char *name, size_t length)
+{
+    const struct megatron_recipe *known = megatron_recipe_find(name, length);
+    char words[256];
+    if (known)
+        return apply_recipe(r, known);
+    find_devices(r, name, name + length);
+    snprintf(words, sizeof words,
+             "recipe %.*s (what it sets is not known here; in its place, as far as no line says otherwise: one rank of "
+             "each kind, no recomputation, bf16)",
+             (int)min_i64(64, (int64_t)length), name);
+    return add_unknown(r, words);
+}
+
+/* llama3_70b_pretrain_config, qwen3_8b_sft_config, my_peft_128gpu_config. */
+static bool is_recipe_name(const char *name, size_t length)
+{
+    static const char *const kinds[] = { "pretrain", "_sft", "_peft" };
+    char word[128];
+    if (length >= sizeof word || *name == '_')
+        return false;
+    snprintf(word, sizeof word, "%.*s", (int)length, name);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strstr(word, kinds[i]) && strstr(word, "_config"))
+            return true;
+    return false;
+}
+
+/* "llama3_70b_pretrain_config()" as a value: a recipe that Megatron-Bridge has, and not one of the text itself. */
+static bool read_call(struct recipe *r, const char *value, const char *end)
+{
+    const char *last = value + path_length(value, end);
+    for (const char *p = value; p < last; p++) /* a module's member */
+        value = *p == '.' ? p + 1 : value;
+    size_t length = (size_t)(last - value);
+    return last == end || *last != '(' || !is_recipe_name(value, length) || is_defined(r, value, length) ||
+           take_recipe(r, value, length);
+}
+
+/* "--recipe NAME" on a command line. False: out of memory. */
+static bool note_recipe(struct recipe *r, const char *option, size_t length, const char *end)
+{
+    static const char *const options[] = { "recipe", "config", NULL };
+    for (int i = 0; options[i]; i++) {
+        if (length != strlen(options[i]) || memcmp(option, options[i], length) != 0)
+            continue;
+        const char *name = option + length;
+        while (name < end && (*name == ' ' || *name == '='))
+            name++;
+        return take_recipe(r, name, path_length(name, end));
+    }
+    return true;
+}
+
+static bool read_settings(struct recipe *r, const char *p, const char *end, const char *around)
+{
+    const char *begin = p;
+    while (p < end) {
+        if (*p == '\n')
+            r->line++;
+        if (*p == '#') {
+            while (p < end && *p != '\n')
+                p++;
+            continue;
+        }
+        if ((*p == '"' || *p == '\'')) {
+            size_t marks = end - p >= 3 && p[1] == *p && p[2] == *p ? 3 : 1;
+            const char *stop = p + marks;
+            while (stop < end && memcmp(stop, p, min_i64((int64_t)marks, end - stop)) != 0)
+                stop++;
+            for (; p < stop && p < end; p++)
+                r->line += *p == '\n';
+            p = stop + marks < end ? stop + marks : end;
+            continue;
+        }
+        size_t length = path_length(p, end);
+        if (length == 0) {
+            p++;
+            continue;
+        }
+        const char *q = p + length;
+        if (!*around && p - begin >= 2 && p[-1] == '-' && p[-2] == '-' && !note_recipe(r, p, length, end))
+            return false;
+        while (q < end && (*q == ' ' || *q == '\t'))
+            q++;
+        if (q + 1 < end && *q == '=' && q[1] != '=') {
+            const char *stop = value_end(q + 1, end, *around != 0);
+            int line = r->line;
+            /* on a command line settings are separated by blanks */
+            bool bare = q == p + length && q + 1 < end && q[1] != ' ' && !*around;
+            if (bare)
+                for (const char *s = q + 1; s < stop; s++)
+                    if (*s == ' ' && s[-1] != ',') {
+                        stop = s;
+                        break;
+                    }
+            if (!read_setting(r, p, length, q + 1, stop, around))
+                return false;
+            r->line = line;
+            for (const char *s = q; s < stop; s++)
+                r->line += *s == '\n';
+            p = stop;
+            continue;
+        }
+        if (length == 3 && memcmp(p, "def", 3) == 0)
+            find_devices(r, q, end);
+        p = q > p + length ? q : p + length;
+    }
+    return true;
+}
+
+bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const char *name, const char *text,
+                          size_t length, struct error *err)
+{
+    struct megatron_args args = megatron_defaults;
+    struct recipe r = { .args = &args,
+                        .out = out,
+                        .arena = arena,
+                        .name = name,
+                        .line = 1,
+                        .text = text,
+                        .end = text + length,
+                        .err = err };
+    launch_read_begin(out);
+    if (memchr(text, 0, length))
+        return fail(err, "%s: expected text, found a byte of zero", name);
+    /* as _pretrain_common() begins */
+    args.bf16 = args.sharded_optimizer = args.overlap_reduce = args.overlap_gather = true;
+    args.fp8_recipe = "tensorwise";
+    int before = out->unknown_count;
+    if (!read_settings(&r, text, text + length, ""))
+        return false;
+    if (out->ignored_count == 0 && args.tensor == 1 && args.global_batch == 0 && args.micro_batch == 0 &&
+        args.layers == 0 && args.pipeline == 1 && out->unknown_count == before)
+        return fail(
+            err,
+            "%s: expected a recipe of Megatron-Bridge, with lines such as cfg.model.tensor_model_parallel_size = 4; "
+            "found none",
+            name);
+    args.swiglu = args.swiglu && r.gated;
+    args.qk_norm = args.qk_norm || args.latent;
+    args.overlap_gather = args.overlap_gather && args.overlap_reduce && args.sharded_optimizer;
+    args.positions =
+        strcmp(args.position, "learned_absolute") == 0 ? args.sequence : max_i64(args.positions, args.sequence);
+    if (args.layout) /* which says it too */
+        args.chunks = 0;
+    return megatron_launch(out, arena, &args, true, name, err);
+}
