@@ -4,9 +4,6 @@
 #include "cli/print.h"
 #include "cli/stages.h"
 #include "planner/estimate/estimate.h"
-#include "planner/estimate/pace_shelf.h"
-#include "planner/program/schedule.h"
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,9 +196,8 @@ static bool add_further(struct stage_cuts *cuts, const struct launch *launch, st
     return true;
 }
 
-/* The plan of a launch. clips: the user says whether gradients are clipped. */
-static bool plan_of(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
-                    const struct space *space, struct error *err)
+bool from_plan(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
+               const struct space *space, struct error *err)
 {
     const struct space_options *job = &from->job;
     struct search_options options = space_search_options(job, space);
@@ -278,210 +274,8 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     own->sequence = in->graph->sequence;
     own->dtype = space.dtype;
     return space_optimizer(&own->optimizer, &from->job, own->dtype, err) && count_blocks(&from->read, in->graph, err) &&
-           aim_check(in, from->target, own, err) && plan_of(plan, from, own, in, &space, err) &&
+           aim_check(in, from->target, own, err) && from_plan(plan, from, own, in, &space, err) &&
            given_estimate(estimate, in, *plan, err);
-}
-
-/* ---- what would be better ---- */
-
-struct change {
-    char words[FROM_WORDS];
-    struct launch launch;
-};
-enum { MOST_CHANGES = 24 };
-
-/* Another one that is like the launch until it is changed; NULL: there are enough. */
-static struct change *add_change(struct change *list, int *count, const struct launch *own)
-{
-    if (*count == MOST_CHANGES)
-        return NULL;
-    struct change *c = &list[(*count)++];
-    *c = (struct change){ .launch = *own };
-    return c;
-}
-
-static void set_number(struct change *list, int *count, const struct launch *own, size_t offset, const char *name,
-                       int64_t value)
-{
-    int64_t was;
-    memcpy(&was, (const char *)own + offset, sizeof was);
-    struct change *c = value >= 1 && value != was ? add_change(list, count, own) : NULL;
-    if (!c)
-        return;
-    memcpy((char *)&c->launch + offset, &value, sizeof value);
-    snprintf(c->words, sizeof c->words, "%s %lld in place of %lld", name, (long long)value, (long long)was);
-}
-
-/* The number that stands at the offset in a launch, halved and doubled. */
-static void change_number(struct change *list, int *count, const struct launch *own, size_t offset, const char *name)
-{
-    int64_t was;
-    memcpy(&was, (const char *)own + offset, sizeof was);
-    set_number(list, count, own, offset, name, was / 2);
-    set_number(list, count, own, offset, name, 2 * was);
-}
-
-/* What follows from a change: ranks that it frees or takes are data-parallel ones, other stages are cut anew. */
-static void settle(struct launch *l, const struct launch *own, int64_t ranks)
-{
-    l->data = ranks / (l->tensor * l->context * l->pipeline);
-    l->sequence_parallel = l->sequence_parallel && l->tensor > 1;
-    if (l->pipeline != own->pipeline || l->chunks != own->chunks) {
-        l->piece_count = 0;
-        l->piece_blocks = NULL;
-        l->further_piece = l->further > 0 ? (int)(l->pipeline * l->chunks) - 1 : 0;
-    }
-    if (l->pipeline != own->pipeline || l->chunks != own->chunks ||
-        l->data * l->micro_batch != own->data * own->micro_batch) {
-        int64_t each = l->data * l->micro_batch; /* 0: more ranks than there are, which no look takes */
-        int64_t count = each > 0 ? l->batch / each : 0;
-        int group =
-            schedules[l->schedule]->grouped && count > 0 ? schedule_least_group((int)l->pipeline, (int)count) : 0;
-        l->chunk_group = group > l->pipeline ? group : 0;
-    }
-    if (l->pipeline == 1) {
-        l->chunks = 1;
-        l->chunk_group = 0;
-        l->schedule = schedule_find("1f1b");
-    }
-}
-
-/* Each changes one thing. */
-static int list_changes(struct change *list, const struct launch *own, int64_t blocks)
-{
-    struct change *c;
-    int count = 0, other = own->recompute == RECOMPUTE_NONE ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
-    int64_t ranks = own->tensor * own->context * own->pipeline * own->data;
-    change_number(list, &count, own, offsetof(struct launch, tensor), "tp");
-    change_number(list, &count, own, offsetof(struct launch, context), "cp");
-    change_number(list, &count, own, offsetof(struct launch, pipeline), "pp");
-    change_number(list, &count, own, offsetof(struct launch, micro_batch), "micro-batch");
-    if ((c = add_change(list, &count, own))) {
-        c->launch.recompute = other;
-        c->launch.excepted = 0;
-        c->launch.recompute_first = 0;
-        snprintf(c->words, sizeof c->words, "recompute %s", other == RECOMPUTE_NONE ? "none" : "full");
-    }
-    for (int64_t part = 1, first = 0, before; part < 4 && own->excepted == 0; part++) {
-        before = first;
-        first = launch_most_blocks(own, blocks) * part / 4;
-        if (first == before || (own->recompute != RECOMPUTE_NONE && own->recompute_first == first) ||
-            !(c = add_change(list, &count, own)))
-            continue;
-        c->launch.recompute = RECOMPUTE_BLOCK;
-        c->launch.recompute_first = first;
-        snprintf(c->words, sizeof c->words, "recompute full of the first %lld of each piece's blocks",
-                 (long long)first);
-    }
-    for (int zero = 0; zero < 4; zero++)
-        if (zero != own->zero && (c = add_change(list, &count, own))) {
-            c->launch.zero = zero;
-            snprintf(c->words, sizeof c->words, "ZeRO %d in place of %lld", zero, (long long)own->zero);
-        }
-    if (own->tensor > 1 && (c = add_change(list, &count, own))) {
-        c->launch.sequence_parallel = !own->sequence_parallel;
-        snprintf(c->words, sizeof c->words, "%s sequence parallelism", own->sequence_parallel ? "without" : "with");
-    }
-    for (int64_t chunks = 2; own->pipeline > 1 && own->chunks == 1 && chunks <= 4; chunks *= 2)
-        if ((c = add_change(list, &count, own))) {
-            c->launch.chunks = chunks;
-            c->launch.schedule = schedule_find("interleaved");
-            snprintf(c->words, sizeof c->words, "%lld chunks on each stage, interleaved", (long long)chunks);
-        }
-    for (int i = 0; i < count; i++)
-        settle(&list[i].launch, own, ranks);
-    return count;
-}
-
-/* The same of a launch that none of these makes fit: the steps are longer. */
-static int list_large_changes(struct change *list, const struct launch *own)
-{
-    int count = 0;
-    int64_t ranks = own->tensor * own->context * own->pipeline * own->data;
-    for (int64_t times = 4; times <= 16; times *= 2) {
-        set_number(list, &count, own, offsetof(struct launch, tensor), "tp", times * own->tensor);
-        set_number(list, &count, own, offsetof(struct launch, pipeline), "pp", times * own->pipeline);
-        set_number(list, &count, own, offsetof(struct launch, context), "cp", times * own->context);
-    }
-    if (own->micro_batch > 2) /* half of it was tried */
-        set_number(list, &count, own, offsetof(struct launch, micro_batch), "micro-batch", 1);
-    for (int what = OFFLOAD_NONE + 1; what < OFFLOAD_COUNT; what++) {
-        struct change *c = what != own->offload ? add_change(list, &count, own) : NULL;
-        if (c) {
-            c->launch.offload = what;
-            snprintf(c->words, sizeof c->words, "offload %s", offload_names[what]);
-        }
-    }
-    for (int i = 0; i < count; i++)
-        settle(&list[i].launch, own, ranks);
-    return count;
-}
-
-/* A look at few micro-batches. *step_ns 0: it breaks a rule, cannot be planned, does not fit, or takes worth_ns. The
- * inputs' graph stays the launch's. */
-static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, const struct change *change,
-                       struct pace_shelf *paces, int64_t worth_ns)
-{
-    const struct launch *l = &change->launch;
-    struct space space = space_default(l->batch, l->sequence, l->dtype);
-    struct graph *own = in->graph;
-    struct plan *plan = NULL;
-    struct estimate *estimate = NULL;
-    struct error why = { 0 };
-    *step_ns = 0;
-    bool good = l->tensor * l->context * l->pipeline * l->data == in->cluster->device_count &&
-                aim_check(in, from->target, l, &why);
-    in->graph = NULL;
-    good = good && plan_of(&plan, from, l, in, &space, &why) &&
-           estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
-    if (good && estimate->prediction.fits && !estimate->beaten)
-        *step_ns = estimate->prediction.step_ns;
-    graph_free(in->graph);
-    in->graph = own;
-    estimate_free(estimate);
-    plan_free(plan);
-    return why.kind != ERROR_ENVIRONMENT && why.kind != ERROR_BUG;
-}
-
-/* Looks at all of the list, and keeps the best. */
-static bool keep_best(struct from *from, struct inputs *in, const struct change *list, int count,
-                      const struct estimate *estimate, struct error *err)
-{
-    bool fits = estimate->prediction.fits, good = true;
-    int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX, step_ns;
-    struct pace_shelf paces;
-    pace_shelf_open(&paces);
-    for (int i = 0; i < count && good; i++) {
-        good = try_change(&step_ns, from, in, &list[i], &paces, worth_ns) || fail_memory(err);
-        if (!good || step_ns == 0 || step_ns >= worth_ns)
-            continue;
-        int at = from->better_count < FROM_BETTER ? from->better_count++ : FROM_BETTER;
-        for (; at > 0 && from->better[at - 1].step_ns > step_ns; at--)
-            if (at < FROM_BETTER)
-                from->better[at] = from->better[at - 1];
-        if (at == FROM_BETTER)
-            continue;
-        from->better[at].step_ns = step_ns;
-        memcpy(from->better[at].words, list[i].words, sizeof list[i].words);
-    }
-    from->tried += count;
-    pace_shelf_close(&paces);
-    return good;
-}
-
-bool from_weigh(struct from *from, struct inputs *in, const struct estimate *estimate, struct error *err)
-{
-    struct change *list = arena_alloc(&in->arena, MOST_CHANGES, sizeof *list);
-    int64_t blocks = 0;
-    if (!list)
-        return fail_memory(err);
-    for (int l = 0; l < in->graph->layer_count; l++)
-        blocks += in->graph->layers[l].block >= 0;
-    struct launch own = from->read.launch;
-    if (!keep_best(from, in, list, list_changes(list, &own, blocks), estimate, err))
-        return false;
-    return estimate->prediction.fits || from->better_count > 0 ||
-           keep_best(from, in, list, list_large_changes(list, &own), estimate, err);
 }
 
 void from_say(const struct cli *cli, const struct from *from, const struct estimate *estimate)
@@ -496,14 +290,18 @@ void from_say(const struct cli *cli, const struct from *from, const struct estim
     for (int i = 0; i < from->better_count; i++) {
         int64_t step_ns = from->better[i].step_ns;
         if (i == 0)
-            fprintf(cli->out, "one change that %s:\n", aim);
+            fprintf(cli->out, "%s:\n",
+                    from->pairs_tried > 0 ? fits ? "two changes that shorten it" : "two changes that make it fit"
+                    : fits                ? "one change that shortens it"
+                                          : "one change that makes it fit");
         fprintf(cli->out, "  %s: %s", from->better[i].words, text_duration_ns(number, step_ns));
         if (fits)
             fprintf(cli->out, " (%+.1f %%)", 100 * ((double)step_ns / (double)estimate->prediction.step_ns - 1));
         fprintf(cli->out, "\n");
     }
     if (from->better_count == 0)
-        fprintf(cli->out, "no single change of %d that were tried %s%s%s\n", from->tried, aim,
+        fprintf(cli->out, "no single change of %d and no pair of %d that were tried %s%s%s\n", from->tried,
+                from->pairs_tried, aim,
                 fits || !from->target->allow ? "" : "; several at once: cleave plan MODEL --target ",
                 fits || !from->target->allow ? "" : from->target->name);
 }
@@ -520,6 +318,7 @@ void from_put(struct json_writer *w, const struct from *from)
         json_write_string(w, from->read.unknown[i]);
     json_end_array(w);
     json_put_int(w, "changes_tried", from->tried);
+    json_put_int(w, "pairs_tried", from->pairs_tried);
     json_write_key(w, "changes");
     json_begin_array(w);
     for (int i = 0; i < from->better_count; i++) {

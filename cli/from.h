@@ -4,12 +4,13 @@
 #include "cli/given.h"
 #include "targets/target.h"
 
-enum { FROM_BETTER = 4, FROM_WORDS = 96 };
+enum { FROM_BETTER = 4, FROM_WORDS = 192 };
 struct from {
     const struct target *target;
     struct launch_read read;
     struct space_options job;
-    int tried, better_count; /* single changes; of those that make it shorter, or fit, the first */
+    int tried, pairs_tried; /* single changes, and where none of these helps two at once */
+    int better_count;       /* of those that make it shorter, or fit, the first */
     struct {
         char words[FROM_WORDS];
         int64_t step_ns;
@@ -23,7 +24,11 @@ struct from {
 bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
                 const struct given_options *given, const char *target, const char *model, const char *launch,
                 struct error *err);
-/* Tries single changes: which make it shorter, or make it fit. */
+/* The plan of a launch that is like the one that was read; the inputs' graph is made anew for it. */
+bool from_plan(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
+               const struct space *space, struct error *err);
+/* Tries single changes, and pairs of the most promising where none of them helps: which make it shorter, or make it
+ * fit. */
 bool from_weigh(struct from *from, struct inputs *in, const struct estimate *estimate, struct error *err);
 /* Says what was not understood, and which changes help. */
 void from_say(const struct cli *cli, const struct from *from, const struct estimate *estimate);

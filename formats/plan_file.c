@@ -37,9 +37,11 @@ static const struct json_field file_fields[] = {
         "With --objective cost or memory, the searches made: {name, ended, tried: [{cluster, devices, available_bytes, "
         "step_s, bound_s, dollars_per_step}]}; no step_s: nothing fits; no bound_s: the formula proves nothing."),
     PART(remarks, "What one should know before it is launched: [{kind, text}]."),
-    PART(launch,
-         "Of estimate --from: {target, release, not_understood, changes_tried, changes: [{change, step_s}]}: the "
-         "single changes of the launch that make it shorter, or fit, the best first."),
+    PART(launch, "Of estimate --from: {target, release, not_understood, changes_tried, pairs_tried, changes: [{change, "
+                 "step_s}]}: "
+                 "the single changes of the launch that make it shorter, or fit, the best first; where none of them "
+                 "does, two at "
+                 "once."),
     PART(context, "What it was made from."),
 };
 

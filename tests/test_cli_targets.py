@@ -164,6 +164,8 @@ def others_tools(folder):
              "--bf16 --micro-batch-size 4")
     code, out, err = cleave("estimate", "--from", "megatron", f"--micro-batch-size=4 {large} --global-batch-size 64", "--cluster", "1x8:h100-sxm")
     check("what makes it fit is farther away", code == 3 and "one change that makes it fit:\n  tp 4 in place of 1: " in out, (code, out, err))
+    code, out, err = cleave("estimate", "--from", "megatron", f"--micro-batch-size=4 {large} --global-batch-size 8", "--cluster", "1x2:h100-sxm")
+    check("two changes make it fit", code == 3 and "two changes that make it fit:\n  " in out and "no single" not in out, (code, out, err))
     code, out, err = cleave("estimate", "--from", "megatron", f"{large} --global-batch-size 4", "--cluster", "1x1:l40s")
     check("nothing makes it fit", code == 3 and "several at once: cleave plan MODEL --target megatron-lm" in out, (code, out, err))
     for words in (("--tp", 4), ("--zero", 3), ("--sp",), ("--fix", "pp=1"), ("--stages", "1,1"), ("--ep-over", "tensor"), ("--micro-batch", 1)):

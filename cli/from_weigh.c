@@ -1,0 +1,300 @@
+/* What would be better than a launch: one change, or two at once, each looked at by a few micro-batches. */
+#include "base/num.h"
+#include "cli/aim.h"
+#include "cli/from.h"
+#include "planner/estimate/estimate.h"
+#include "planner/estimate/pace_shelf.h"
+#include "planner/program/schedule.h"
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct change {
+    char words[FROM_WORDS];
+    struct launch launch;
+    int64_t promise; /* less is better: its step where the launch fits, else what it needs of memory; 0: none */
+};
+enum { MOST_CHANGES = 48, MOST_PAIRS = 32 };
+
+/* Another one that is like the launch until it is changed; NULL: there are enough. */
+static struct change *add_change(struct change *list, int *count, const struct launch *own)
+{
+    if (*count == MOST_CHANGES)
+        return NULL;
+    struct change *c = &list[(*count)++];
+    *c = (struct change){ .launch = *own };
+    return c;
+}
+
+static void set_number(struct change *list, int *count, const struct launch *own, size_t offset, const char *name,
+                       int64_t value)
+{
+    int64_t was;
+    memcpy(&was, (const char *)own + offset, sizeof was);
+    struct change *c = value >= 1 && value != was ? add_change(list, count, own) : NULL;
+    if (!c)
+        return;
+    memcpy((char *)&c->launch + offset, &value, sizeof value);
+    snprintf(c->words, sizeof c->words, "%s %lld in place of %lld", name, (long long)value, (long long)was);
+}
+
+/* The number that stands at the offset in a launch, halved and doubled. */
+static void change_number(struct change *list, int *count, const struct launch *own, size_t offset, const char *name)
+{
+    int64_t was;
+    memcpy(&was, (const char *)own + offset, sizeof was);
+    set_number(list, count, own, offset, name, was / 2);
+    set_number(list, count, own, offset, name, 2 * was);
+}
+
+/* What follows from a change: ranks that it frees or takes are data-parallel ones, other stages are cut anew. */
+static void settle(struct launch *l, const struct launch *own, int64_t ranks)
+{
+    l->data = ranks / (l->tensor * l->context * l->pipeline);
+    l->sequence_parallel = l->sequence_parallel && l->tensor > 1;
+    if (l->pipeline != own->pipeline || l->chunks != own->chunks) {
+        l->piece_count = 0;
+        l->piece_blocks = NULL;
+        l->further_piece = l->further > 0 ? (int)(l->pipeline * l->chunks) - 1 : 0;
+    }
+    if (l->pipeline != own->pipeline || l->chunks != own->chunks ||
+        l->data * l->micro_batch != own->data * own->micro_batch) {
+        int64_t each = l->data * l->micro_batch; /* 0: more ranks than there are, which no look takes */
+        int64_t count = each > 0 ? l->batch / each : 0;
+        int group =
+            schedules[l->schedule]->grouped && count > 0 ? schedule_least_group((int)l->pipeline, (int)count) : 0;
+        l->chunk_group = group > l->pipeline ? group : 0;
+    }
+    if (l->pipeline == 1) {
+        l->chunks = 1;
+        l->chunk_group = 0;
+        l->schedule = schedule_find("1f1b");
+    }
+}
+
+/* Each changes one thing. */
+static int list_changes(struct change *list, const struct launch *own, int64_t blocks)
+{
+    struct change *c;
+    int count = 0, other = own->recompute == RECOMPUTE_NONE ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+    change_number(list, &count, own, offsetof(struct launch, tensor), "tp");
+    change_number(list, &count, own, offsetof(struct launch, context), "cp");
+    change_number(list, &count, own, offsetof(struct launch, pipeline), "pp");
+    change_number(list, &count, own, offsetof(struct launch, micro_batch), "micro-batch");
+    if ((c = add_change(list, &count, own))) {
+        c->launch.recompute = other;
+        c->launch.excepted = 0;
+        c->launch.recompute_first = 0;
+        snprintf(c->words, sizeof c->words, "recompute %s", other == RECOMPUTE_NONE ? "none" : "full");
+    }
+    for (int64_t part = 1, first = 0, before; part < 4 && own->excepted == 0; part++) {
+        before = first;
+        first = launch_most_blocks(own, blocks) * part / 4;
+        if (first == before || (own->recompute != RECOMPUTE_NONE && own->recompute_first == first) ||
+            !(c = add_change(list, &count, own)))
+            continue;
+        c->launch.recompute = RECOMPUTE_BLOCK;
+        c->launch.recompute_first = first;
+        snprintf(c->words, sizeof c->words, "recompute full of the first %lld of each piece's blocks",
+                 (long long)first);
+    }
+    for (int zero = 0; zero < 4; zero++)
+        if (zero != own->zero && (c = add_change(list, &count, own))) {
+            c->launch.zero = zero;
+            snprintf(c->words, sizeof c->words, "ZeRO %d in place of %lld", zero, (long long)own->zero);
+        }
+    if (own->tensor > 1 && (c = add_change(list, &count, own))) {
+        c->launch.sequence_parallel = !own->sequence_parallel;
+        snprintf(c->words, sizeof c->words, "%s sequence parallelism", own->sequence_parallel ? "without" : "with");
+    }
+    for (int64_t chunks = 2; own->pipeline > 1 && own->chunks == 1 && chunks <= 4; chunks *= 2)
+        if ((c = add_change(list, &count, own))) {
+            c->launch.chunks = chunks;
+            c->launch.schedule = schedule_find("interleaved");
+            snprintf(c->words, sizeof c->words, "%lld chunks on each stage, interleaved", (long long)chunks);
+        }
+    return count;
+}
+
+/* The same of a launch that none of these makes fit: the steps are longer. */
+static int list_large_changes(struct change *list, const struct launch *own)
+{
+    int count = 0;
+    for (int64_t times = 4; times <= 16; times *= 2) {
+        set_number(list, &count, own, offsetof(struct launch, tensor), "tp", times * own->tensor);
+        set_number(list, &count, own, offsetof(struct launch, pipeline), "pp", times * own->pipeline);
+        set_number(list, &count, own, offsetof(struct launch, context), "cp", times * own->context);
+    }
+    if (own->micro_batch > 2) /* half of it was tried */
+        set_number(list, &count, own, offsetof(struct launch, micro_batch), "micro-batch", 1);
+    for (int what = OFFLOAD_NONE + 1; what < OFFLOAD_COUNT; what++) {
+        struct change *c = what != own->offload ? add_change(list, &count, own) : NULL;
+        if (c) {
+            c->launch.offload = what;
+            snprintf(c->words, sizeof c->words, "offload %s", offload_names[what]);
+        }
+    }
+    return count;
+}
+
+/* A look at few micro-batches. *step_ns 0: it breaks a rule, cannot be planned, does not fit, or takes worth_ns. The
+ * inputs' graph stays the launch's. */
+static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, struct change *change,
+                       struct pace_shelf *paces, int64_t worth_ns, bool fits)
+{
+    const struct launch *before = &from->read.launch;
+    struct launch l = change->launch;
+    struct graph *own = in->graph;
+    struct plan *plan = NULL;
+    struct estimate *estimate = NULL;
+    struct error why = { 0 };
+    *step_ns = 0;
+    settle(&l, before, before->tensor * before->context * before->pipeline * before->data);
+    struct space space = space_default(l.batch, l.sequence, l.dtype);
+    bool good = l.tensor * l.context * l.pipeline * l.data == in->cluster->device_count &&
+                aim_check(in, from->target, &l, &why);
+    in->graph = NULL;
+    good = good && from_plan(&plan, from, &l, in, &space, &why) &&
+           estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
+    if (good && !estimate->beaten) {
+        *step_ns = estimate->prediction.fits ? estimate->prediction.step_ns : 0;
+        change->promise = fits ? *step_ns : estimate_peak_bytes(&estimate->prediction);
+    }
+    graph_free(in->graph);
+    in->graph = own;
+    estimate_free(estimate);
+    plan_free(plan);
+    return why.kind != ERROR_ENVIRONMENT && why.kind != ERROR_BUG;
+}
+
+static void keep(struct from *from, const struct change *change, int64_t step_ns)
+{
+    int at = from->better_count < FROM_BETTER ? from->better_count++ : FROM_BETTER;
+    for (; at > 0 && from->better[at - 1].step_ns > step_ns; at--)
+        if (at < FROM_BETTER)
+            from->better[at] = from->better[at - 1];
+    if (at == FROM_BETTER)
+        return;
+    from->better[at].step_ns = step_ns;
+    memcpy(from->better[at].words, change->words, sizeof change->words);
+}
+
+/* Looks at all of the list, and keeps the best that take less than the launch, or fit where it does not. slower: how
+ * much longer than it those may take that are looked at to the end, for what they promise. */
+static bool keep_best(struct from *from, struct inputs *in, struct change *list, int count,
+                      const struct estimate *estimate, double slower, struct error *err)
+{
+    bool fits = estimate->prediction.fits, good = true;
+    int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX, step_ns;
+    int64_t most_ns = fits ? (int64_t)((double)worth_ns * slower) : INT64_MAX;
+    struct pace_shelf paces;
+    pace_shelf_open(&paces);
+    for (int i = 0; i < count && good; i++) {
+        good = try_change(&step_ns, from, in, &list[i], &paces, most_ns, fits) || fail_memory(err);
+        if (good && step_ns > 0 && step_ns < worth_ns)
+            keep(from, &list[i], step_ns);
+    }
+    pace_shelf_close(&paces);
+    return good;
+}
+
+/* ---- two at once ---- */
+
+/* What one change may touch; a group is changed as one. */
+static const struct part {
+    size_t offset, bytes;
+    int group;
+} parts[] = {
+#define PART(member, group)                                                                                            \
+    {                                                                                                                  \
+        offsetof(struct launch, member), sizeof(((struct launch *)0)->member), group                                   \
+    }
+    PART(tensor, 0),          PART(context, 1),  PART(pipeline, 2), PART(micro_batch, 3),       PART(recompute, 4),
+    PART(recompute_first, 4), PART(excepted, 4), PART(zero, 5),     PART(sequence_parallel, 6), PART(chunks, 7),
+    PART(schedule, 7),        PART(offload, 8),
+#undef PART
+};
+
+/* The groups that a change touches, a bit each. */
+static unsigned groups_of(const struct launch *changed, const struct launch *own)
+{
+    unsigned groups = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (memcmp((const char *)changed + parts[i].offset, (const char *)own + parts[i].offset, parts[i].bytes) != 0)
+            groups |= 1u << parts[i].group;
+    return groups;
+}
+
+/* Both; false: they touch the same, need more ranks than there are, or mean nothing together. */
+static bool join(struct change *out, const struct change *a, const struct change *b, const struct launch *own)
+{
+    unsigned groups = groups_of(&b->launch, own);
+    int64_t ranks = own->tensor * own->context * own->pipeline * own->data;
+    if (groups & groups_of(&a->launch, own))
+        return false;
+    *out = *a;
+    out->promise = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (groups >> parts[i].group & 1)
+            memcpy((char *)&out->launch + parts[i].offset, (const char *)&b->launch + parts[i].offset, parts[i].bytes);
+    snprintf(out->words, sizeof out->words, "%.90s, %.90s", a->words, b->words);
+    if (out->launch.recompute_first != own->recompute_first && out->launch.pipeline != own->pipeline)
+        return false; /* of pieces that are no longer there */
+    return ranks % (out->launch.tensor * out->launch.context * out->launch.pipeline) == 0;
+}
+
+static int by_promise(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    return (x->promise > y->promise) - (x->promise < y->promise);
+}
+
+/* Pairs of those that promise most, of each group no more than `each`. */
+static int list_pairs(struct change *pairs, struct change *list, int count, const struct launch *own, int each)
+{
+    int chosen = 0, pair_count = 0, of_group[32] = { 0 };
+    qsort(list, (size_t)count, sizeof *list, by_promise);
+    for (int i = 0; i < count; i++) {
+        unsigned groups = groups_of(&list[i].launch, own);
+        int group = 0;
+        while (group < 31 && groups >> group && !(groups >> group & 1))
+            group++;
+        if (list[i].promise > 0 && of_group[group]++ < each)
+            list[chosen++] = list[i];
+    }
+    for (int sum = 1; sum < 2 * chosen; sum++) /* the best two first */
+        for (int i = 0; 2 * i < sum; i++)
+            if (sum - i < chosen && pair_count < MOST_PAIRS && join(&pairs[pair_count], &list[i], &list[sum - i], own))
+                pair_count++;
+    return pair_count;
+}
+
+bool from_weigh(struct from *from, struct inputs *in, const struct estimate *estimate, struct error *err)
+{
+    enum { EACH = 2, EACH_LOOKED_AT_IN_FULL = 1 };
+    const bool fits = estimate->prediction.fits;
+    struct change *list = arena_alloc(&in->arena, MOST_CHANGES, sizeof *list);
+    struct change *pairs = arena_alloc(&in->arena, MOST_PAIRS, sizeof *pairs);
+    int64_t blocks = 0;
+    if (!list || !pairs)
+        return fail_memory(err);
+    for (int l = 0; l < in->graph->layer_count; l++)
+        blocks += in->graph->layers[l].block >= 0;
+    const struct launch own = from->read.launch;
+    from->tried = list_changes(list, &own, blocks);
+    if (!keep_best(from, in, list, from->tried, estimate, 1, err))
+        return false;
+    if (!fits && from->better_count == 0) {
+        int more = list_large_changes(list + from->tried, &own);
+        from->tried += more;
+        if (!keep_best(from, in, list + from->tried - more, more, estimate, 1, err))
+            return false;
+    }
+    if (from->better_count > 0)
+        return true;
+    if (fits && !keep_best(from, in, list, from->tried, estimate, 1.1, err))
+        return false;
+    from->pairs_tried = list_pairs(pairs, list, from->tried, &own, fits ? EACH_LOOKED_AT_IN_FULL : EACH);
+    return keep_best(from, in, pairs, from->pairs_tried, estimate, 1, err);
+}
