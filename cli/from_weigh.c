@@ -13,7 +13,8 @@
 struct change {
     char words[FROM_WORDS];
     struct launch launch;
-    int64_t promise; /* less is better: its step where the launch fits, else what it needs of memory; 0: none */
+    int64_t promise; /* less is better: its step, whether it fits or not, where the launch fits, else what it needs of
+                        memory; 0: none */
 };
 enum { MOST_CHANGES = 48, MOST_PAIRS = 32 };
 
@@ -159,7 +160,9 @@ static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, s
            estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
     if (good && !estimate->beaten) {
         *step_ns = estimate->prediction.fits ? estimate->prediction.step_ns : 0;
-        change->promise = fits ? *step_ns : estimate_peak_bytes(&estimate->prediction);
+        change->promise = fits ? estimate->prediction.step_ns : estimate_peak_bytes(&estimate->prediction);
+    } else if (good) {
+        change->promise = estimate->apart_ns;
     }
     graph_free(in->graph);
     in->graph = own;
@@ -180,18 +183,16 @@ static void keep(struct from *from, const struct change *change, int64_t step_ns
     memcpy(from->better[at].words, change->words, sizeof change->words);
 }
 
-/* Looks at all of the list, and keeps the best that take less than the launch, or fit where it does not. slower: how
- * much longer than it those may take that are looked at to the end, for what they promise. */
+/* Looks at all of the list, and keeps the best that take less than the launch, or fit where it does not. */
 static bool keep_best(struct from *from, struct inputs *in, struct change *list, int count,
-                      const struct estimate *estimate, double slower, struct error *err)
+                      const struct estimate *estimate, struct error *err)
 {
     bool fits = estimate->prediction.fits, good = true;
     int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX, step_ns;
-    int64_t most_ns = fits ? (int64_t)((double)worth_ns * slower) : INT64_MAX;
     struct pace_shelf paces;
     pace_shelf_open(&paces);
     for (int i = 0; i < count && good; i++) {
-        good = try_change(&step_ns, from, in, &list[i], &paces, most_ns, fits) || fail_memory(err);
+        good = try_change(&step_ns, from, in, &list[i], &paces, worth_ns, fits) || fail_memory(err);
         if (good && step_ns > 0 && step_ns < worth_ns)
             keep(from, &list[i], step_ns);
     }
@@ -250,9 +251,10 @@ static int by_promise(const void *a, const void *b)
     return (x->promise > y->promise) - (x->promise < y->promise);
 }
 
-/* Pairs of those that promise most, of each group no more than `each`. */
-static int list_pairs(struct change *pairs, struct change *list, int count, const struct launch *own, int each)
+/* Up to `most` pairs of those that promise most, of each group two. */
+static int list_pairs(struct change *pairs, int most, struct change *list, int count, const struct launch *own)
 {
+    enum { EACH = 2 };
     int chosen = 0, pair_count = 0, of_group[32] = { 0 };
     qsort(list, (size_t)count, sizeof *list, by_promise);
     for (int i = 0; i < count; i++) {
@@ -260,19 +262,18 @@ static int list_pairs(struct change *pairs, struct change *list, int count, cons
         int group = 0;
         while (group < 31 && groups >> group && !(groups >> group & 1))
             group++;
-        if (list[i].promise > 0 && of_group[group]++ < each)
+        if (list[i].promise > 0 && of_group[group]++ < EACH)
             list[chosen++] = list[i];
     }
     for (int sum = 1; sum < 2 * chosen; sum++) /* the best two first */
         for (int i = 0; 2 * i < sum; i++)
-            if (sum - i < chosen && pair_count < MOST_PAIRS && join(&pairs[pair_count], &list[i], &list[sum - i], own))
+            if (sum - i < chosen && pair_count < most && join(&pairs[pair_count], &list[i], &list[sum - i], own))
                 pair_count++;
     return pair_count;
 }
 
 bool from_weigh(struct from *from, struct inputs *in, const struct estimate *estimate, struct error *err)
 {
-    enum { EACH = 2, EACH_LOOKED_AT_IN_FULL = 1 };
     const bool fits = estimate->prediction.fits;
     struct change *list = arena_alloc(&in->arena, MOST_CHANGES, sizeof *list);
     struct change *pairs = arena_alloc(&in->arena, MOST_PAIRS, sizeof *pairs);
@@ -283,18 +284,17 @@ bool from_weigh(struct from *from, struct inputs *in, const struct estimate *est
         blocks += in->graph->layers[l].block >= 0;
     const struct launch own = from->read.launch;
     from->tried = list_changes(list, &own, blocks);
-    if (!keep_best(from, in, list, from->tried, estimate, 1, err))
+    if (!keep_best(from, in, list, from->tried, estimate, err))
         return false;
     if (!fits && from->better_count == 0) {
         int more = list_large_changes(list + from->tried, &own);
         from->tried += more;
-        if (!keep_best(from, in, list + from->tried - more, more, estimate, 1, err))
+        if (!keep_best(from, in, list + from->tried - more, more, estimate, err))
             return false;
     }
     if (from->better_count > 0)
         return true;
-    if (fits && !keep_best(from, in, list, from->tried, estimate, 1.1, err))
-        return false;
-    from->pairs_tried = list_pairs(pairs, list, from->tried, &own, fits ? EACH_LOOKED_AT_IN_FULL : EACH);
-    return keep_best(from, in, pairs, from->pairs_tried, estimate, 1, err);
+    /* those that fit are looked at for longer */
+    from->pairs_tried = list_pairs(pairs, fits ? MOST_PAIRS / 4 : MOST_PAIRS, list, from->tried, &own);
+    return keep_best(from, in, pairs, from->pairs_tried, estimate, err);
 }
