@@ -4,10 +4,12 @@
 #include "cli/program_options.h"
 #include "formats/plan_file.h"
 #include "host/file.h"
+#include "targets/launch_text.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct export_options {
     struct source_options source;
@@ -54,6 +56,10 @@ static bool write_one(const char *folder, const struct launch_file *file, struct
 {
     struct text path = { 0 };
     text_printf(&path, "%s/%s", folder, file->name);
+    if (!path.failed && strcmp(file->name, LAUNCH_HOSTFILE) == 0 && access(path.data, F_OK) == 0) {
+        text_free(&path);
+        return true; /* somebody's names */
+    }
     bool good = !path.failed && !file->text.failed ? file_write(path.data, file->text.data, file->text.length, err)
                                                    : fail_memory(err);
     if (good && file->executable && chmod(path.data, 0755) != 0)
@@ -79,9 +85,10 @@ bool aim_export(FILE *out, struct inputs *in, const struct target *target, const
 {
     struct launch_files files = { 0 };
     struct launch launch;
-    bool good = aim_launch(&launch, in, target, plan, err) &&
-                (target->write(&files, &launch, context) || fail_memory(err)) &&
-                reads_back(target, &files, &launch, in, err) && write_all(out, folder, &files, err);
+    bool good =
+        aim_launch(&launch, in, target, plan, err) && (target->write(&files, &launch, context) || fail_memory(err)) &&
+        reads_back(target, &files, &launch, in, err) &&
+        (launch_text_hosts(&files, &launch, context) || fail_memory(err)) && write_all(out, folder, &files, err);
     if (good)
         fprintf(in->cli->talk, "for %s; next: read %s/README.md\n", target->release, folder);
     launch_files_free(&files);

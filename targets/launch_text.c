@@ -1,5 +1,7 @@
 #include "targets/launch_text.h"
+#include "base/num.h"
 #include "planner/program/schedule.h"
+#include <string.h>
 
 int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context)
 {
@@ -139,4 +141,84 @@ void launch_text_shell(struct text *out, const struct target *target, const stru
                 "cd \"$(dirname \"$0\")\"\n"
                 "export PYTORCH_ALLOC_CONF=\"${PYTORCH_ALLOC_CONF:-expandable_segments:True}\"\n",
                 target->release);
+}
+
+/* ---- several nodes ---- */
+
+/* Stages are outermost in the numbering of every target; a node may have several, or a part of one. */
+static void put_hostfile(struct text *out, const struct launch *launch, int64_t nodes, int64_t per_node)
+{
+    int64_t each = launch_devices(launch) / launch->pipeline;
+    text_printf(
+        out,
+        "# One node a line, in the order of ranks: put your names in place of node-0, node-1, ...\n"
+        "# Tensor-parallel ranks are neighbours (%lld), then context-parallel ones (%lld), then those of data (%lld); "
+        "stages (%lld) are outermost.\n",
+        (long long)launch->tensor, (long long)launch->context, (long long)launch->data, (long long)launch->pipeline);
+    for (int64_t node = 0, next; node < nodes; node = next) {
+        int64_t first = node * per_node / each, last = ((node + 1) * per_node - 1) / each;
+        for (next = node + 1; first == last && next < nodes && ((next + 1) * per_node - 1) / each == first;)
+            next++;
+        text_printf(out, "# ranks %lld to %lld: stage%s %lld", (long long)(node * per_node),
+                    (long long)(next * per_node - 1), first == last ? "" : "s", (long long)first);
+        if (first != last)
+            text_printf(out, " to %lld", (long long)last);
+        text_add(out, "\n");
+        for (int64_t i = node; i < next; i++)
+            text_printf(out, "node-%lld slots=%lld\n", (long long)i, (long long)per_node);
+    }
+}
+
+static void put_start(struct text *out, int64_t nodes)
+{
+    text_printf(out,
+                "#!/usr/bin/env bash\n"
+                "# Runs train.sh over ssh on each node of the hostfile (HOSTFILE=FILE ./start.sh takes another), in "
+                "its order: the first has\n"
+                "# rank 0. This folder lies at the same place on all of them. Arguments go to train.sh.\n"
+                "set -euo pipefail\n"
+                "cd \"$(dirname \"$0\")\"\n"
+                "mapfile -t nodes < <(awk '!/^[[:space:]]*(#|$)/ { print $1 }' \"${HOSTFILE:-hostfile}\")\n"
+                "if [ \"${#nodes[@]}\" -ne %lld ]; then\n"
+                "    echo \"start.sh: expected %lld nodes in ${HOSTFILE:-hostfile}, found ${#nodes[@]}\" >&2\n"
+                "    exit 2\n"
+                "fi\n"
+                "given=\n"
+                "for name in MODEL MEGATRON_DIR DATA_ARGS TRAIN_ITERS STEPS; do\n"
+                "    [ -z \"${!name:-}\" ] || given+=\"$name=$(printf %%q \"${!name}\") \"\n"
+                "done\n"
+                "[ $# -eq 0 ] || printf -v arguments ' %%q' \"$@\"\n"
+                "for rank in \"${!nodes[@]}\"; do\n"
+                "    ssh -n \"${nodes[$rank]}\" \"cd $(printf %%q \"$PWD\") && NODE_RANK=$rank NNODES=%lld "
+                "MASTER_ADDR=${nodes[0]} \" \\\n"
+                "        \"MASTER_PORT=${MASTER_PORT:-29500} $given./train.sh${arguments:-}\" &\n"
+                "done\n"
+                "code=0\n"
+                "for job in $(jobs -p); do wait \"$job\" || code=$?; done\n"
+                "exit \"$code\"\n",
+                (long long)nodes, (long long)nodes, (long long)nodes);
+}
+
+bool launch_text_hosts(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
+{
+    int64_t nodes = launch_nodes(launch, context), per_node = launch_devices_per_node(launch, context);
+    struct text *readme = NULL;
+    for (int i = 0; i < out->count; i++)
+        readme = strcmp(out->list[i].name, "README.md") == 0 ? &out->list[i].text : readme;
+    if (nodes < 2)
+        return true;
+    struct text *hosts = launch_files_add(out, LAUNCH_HOSTFILE, false),
+                *start = launch_files_add(out, "start.sh", true);
+    if (!readme || !hosts || !start)
+        return false;
+    put_hostfile(hosts, launch, nodes, per_node);
+    put_start(start, nodes);
+    text_printf(readme,
+                "\n## %lld nodes without Slurm\n\nPut the nodes' names into `hostfile`, in the order of ranks that it "
+                "states, then\n\n"
+                "    ./start.sh\n\n"
+                "runs `train.sh` on each of them over ssh, the first with rank 0. A hostfile that is there is kept by "
+                "`cleave export`.\n",
+                (long long)nodes);
+    return !readme->failed && !hosts->failed && !start->failed;
 }

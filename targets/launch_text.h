@@ -29,6 +29,10 @@ void launch_text_calibrate_command(struct text *out, const struct target *target
                                    const struct launch_context *context, const char *file, const char *log);
 /* A batch script that runs ./train.sh once on each node, which finds NODE_RANK, MASTER_ADDR and MASTER_PORT set. */
 void launch_text_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* For several nodes without Slurm: a hostfile, as DeepSpeed's launcher reads it too, which says whose ranks each line
+ * has, start.sh, which runs ./train.sh on each of its nodes, and what README.md says of them. One node: nothing. False:
+ * no room for them. */
+bool launch_text_hosts(struct launch_files *out, const struct launch *launch, const struct launch_context *context);
 /* The beginning of train.sh, up to what is run. */
 void launch_text_shell(struct text *out, const struct target *target, const struct launch *launch,
                        const struct launch_context *context);

@@ -42,6 +42,7 @@ struct launch_file {
     bool executable;
 };
 enum { LAUNCH_FILES = 8 };
+#define LAUNCH_HOSTFILE "hostfile" /* the names in it are the user's */
 struct launch_files {
     int count;
     struct launch_file list[LAUNCH_FILES];

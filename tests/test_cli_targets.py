@@ -129,6 +129,31 @@ EXECUTION = {"num_procs": 8, "tensor_par": 2, "pipeline_par": 2, "data_par": 2, 
              "activation_recompute": "full", "optimizer_sharding": True, "tensor_par_comm_type": "rs_ag", "tensor_par_overlap": "none"}
 
 
+def several_nodes(folder):
+    """Without Slurm start.sh runs train.sh on each node of the hostfile, in its order, whose names the user has put there."""
+    launch, hosts, tools = folder / "launch", folder / "launch" / "hostfile", folder / "tools"
+    job = ("plan", "tiny-llama", "--cluster", "2x2:h100-sxm", "--batch", 8, "--target", "megatron-lm", "--fix", "pp=2", "--launch", launch)
+    code, out, err = cleave(*job)
+    check("a hostfile and its ranks", code == 0 and f"{hosts}\n" in out and [line for line in hosts.read_text().splitlines() if "(" not in line][1:] ==
+          ["# ranks 0 to 1: stage 0", "node-0 slots=2", "# ranks 2 to 3: stage 1", "node-1 slots=2"], (out, err))
+    hosts.write_text("# mine\n\nhead slots=2\n  worker slots=2\n")
+    check("which is kept", cleave(*job)[0] == 0 and hosts.read_text().startswith("# mine"), None)
+    tools.mkdir()
+    (tools / "ssh").write_text("#!/bin/sh\nshift\necho \"$@\"\n[ \"$1\" != bad ]\n")
+    (tools / "ssh").chmod(0o755)
+    def start(**more):
+        done = subprocess.run([launch / "start.sh", "--x", "a b"], env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "MODEL": "m n", **more},
+                              capture_output=True, text=True, check=False)
+        return done.returncode, sorted(done.stdout.splitlines()), done.stderr
+    code, said, err = start()
+    check("each node has its rank", code == 0 and len(said) == 2 and said[1].startswith("worker cd ") and
+          all(f" && NODE_RANK={i} NNODES=2 MASTER_ADDR=head " in said[i] and r"MODEL=m\ n ./train.sh --x a\ b" in said[i] for i in range(2)), (said, err))
+    (folder / "short").write_text("head\n")
+    check("a hostfile of too few", start(HOSTFILE=str(folder / "short"))[0] == 2)
+    (folder / "bad").write_text("head\nbad\n")
+    check("a node that fails", start(HOSTFILE=str(folder / "bad"))[0] == 1)
+
+
 def others_tools(folder):
     """What Galvatron and calculon decided is priced as they decided it."""
     def decided(tool, what, *more):
@@ -280,6 +305,7 @@ def main():
         code, _, err = cleave("plan", "tiny-llama", "--cluster", "1x2:h100-sxm", "--batch", 8, "--target", target, "--gradient-dtype", dtype)
         check(f"{target}: gradients in {dtype}", code == 0 if usual else code == 2 and "rule optimizer" in err, err)
     with tempfile.TemporaryDirectory() as folder:
+        several_nodes(pathlib.Path(folder))
         others_tools(pathlib.Path(folder))
         files_beside(pathlib.Path(folder))
         further_tokens(pathlib.Path(folder))
