@@ -215,6 +215,11 @@ START_TEST(shapes_are_checked)
     plan_set_chunk(plan, 1, 1, (struct layer_range){ 4, 1 });
     expect_refusal(plan, graph, "stage 1: expected chunk 1 of it to begin at layer 3");
     plan_free(plan);
+    plan = shaped_plan(&folded, "zb-v"); /* its passes have an order of their own */
+    ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+    plan->chunk_group = 2;
+    expect_refusal(plan, graph, "groups of 2 micro-batches: schedule zb-v takes none; interleaved takes 2 to 4 of 4");
+    plan_free(plan);
     graph_free(graph);
 }
 END_TEST

@@ -268,15 +268,15 @@ static bool check_chunks(const struct plan *plan, struct error *err)
 static bool check_micro_batches(const struct plan *plan, struct error *err)
 {
     const struct schedule *schedule = schedules[plan->schedule];
-    int micros = plan->micro_batch_count, unit = schedule_unit(schedule, plan->stage_count),
+    int micros = plan->micro_batch_count, stages = plan->stage_count, unit = schedule_unit(schedule, stages),
         below = micros / unit * unit;
     if (plan->chunk_group > 0 && !(schedule->grouped && schedule_group_legal(unit, micros, plan->chunk_group)))
         return fail(
             err,
             "plan: groups of %d micro-batches: schedule %s takes %s%d to %d of %d micro-batches, and of what is "
             "left over none or as many as the %d stages; the least is %d",
-            plan->chunk_group, schedule->name, schedule->grouped ? "" : "none; interleaved takes ", unit, micros,
-            micros, unit, schedule_least_group(unit, micros));
+            plan->chunk_group, schedule->name, schedule->grouped ? "" : "none; interleaved takes ", stages, micros,
+            micros, stages, schedule_least_group(stages, micros));
     if (schedule->grouped)
         return micros >= unit ||
                fail(err, "plan: schedule %s: expected at least as many micro-batches as the %d stages, found %d",
