@@ -506,6 +506,26 @@ static void job_free(struct job *job)
     free(job);
 }
 
+/* What restricts searches, where there is one: with --auto, and for --pareto and --scaling. */
+static bool check_restrictions(const struct compare_arguments *a, struct error *err)
+{
+    const struct space_options *o = &a->space;
+    const char *said = o->fix.count > 0                                 ? "fix"
+                       : o->space.count > 0                             ? "space"
+                       : o->stages                                      ? "stages"
+                       : o->schedule                                    ? "schedule"
+                       : o->time_limit_s != defaults.space.time_limit_s ? "time-limit"
+                       : o->gap != defaults.space.gap                   ? "gap"
+                       : o->jobs != defaults.space.jobs                 ? "jobs"
+                                                                        : NULL;
+    if (said && !a->automatic && !a->pareto && !a->scaling)
+        return fail(err,
+                    "--%s is of searches, and plans and launches are not searched for: give --auto MODEL, --pareto or "
+                    "--scaling with it",
+                    said);
+    return true;
+}
+
 static bool check_arguments(const struct compare_arguments *a, const char *const *operands, int operand_count,
                             struct error *err)
 {
@@ -516,7 +536,10 @@ static bool check_arguments(const struct compare_arguments *a, const char *const
         return fail(err, "cleave compare: give --from TARGET=FILE beside plan files, not with --auto %s", a->automatic);
     if (a->model && a->from.count == 0)
         return fail(err, "--model belongs to --from: a plan file names its model");
-    return check_steady(a, err) && inputs_can_write(a->report, err) && inputs_can_write(a->markdown, err);
+    if (a->space.batch > 0 && !a->automatic && a->from.count == 0)
+        return fail(err, "--batch belongs to --auto and --from: a plan file has its batch");
+    return check_restrictions(a, err) && check_steady(a, err) && inputs_can_write(a->report, err) &&
+           inputs_can_write(a->markdown, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

@@ -191,7 +191,7 @@ def bad_models(folder):
 
 def bad_clusters(_folder):
     for text, pattern in [("1x2:a100-sxm-8", "did you mean"), ("0x2:cpu", "expected"), ("1x2", "expected"), ("1x2:cpu@bogus=1", "bogus"), ("axb:cpu", "expected"),
-                          ("64xH100", "did you mean 8x8:h100-sxm"), ("a100-80gb", "did you mean 1x8:a100-sxm-80"), ("8x A100", "did you mean 1x8:a100-sxm-80"),
+                          ("64xH100", "did you mean 8x8:h100-sxm"), ("2xNVL72", r"did you mean 2x72:gb200\? \(or gb300\)"), ("1xGB300-NVL72", r"did you mean 1x72:gb300\?"), ("a100-80gb", "did you mean 1x8:a100-sxm-80"), ("8x A100", "did you mean 1x8:a100-sxm-80"),
                           ("h100x16", "did you mean 2x8:h100-sxm"), ("2x8:H100", '"h100-sxm"[?]'), ("12xl40s", "did you mean 2x6:l40s")]:
         expect(f"cluster {text}", 2, pattern, "plan", "gpt2", "--cluster", text, "--batch", 4)
 
@@ -629,7 +629,8 @@ def explains(folder):
             (["explain", "tiny-gpt"], "no such plan file.*--cluster and --batch"),
             (["explain", plan, "--part", "all"], "--part: expected one of versus, alternatives, what-if, robustness; found 'all'"),
             (["explain", plan, "--seq", 8], "--seq belongs to a model; .* is a plan, which has its own .explain a model: give --batch too"),
-            (["explain", plan, "--optimizer", "sgd"], "--optimizer belongs to a model"), (["compare", plan, "--clip", 0], "--clip belongs to a model"),
+            (["explain", plan, "--optimizer", "sgd"], "--optimizer belongs to a model"), (["compare", plan, "--clip", 0], "--clip belongs to a model"), (["compare", plan, "--schedule", "1f1b"], "--schedule is of searches"),
+            (["compare", "--from", "megatron-lm=x", "--space", "tp=1"], "--space is of searches"), (["compare", plan, "--batch", 8], "--batch belongs to"),
             (["compare", plan, "--moments", "bf16"], "--moments belongs to a model; .*compare --auto MODEL"),
             (["explain", plan, "--versus", "zeor=2", "--part", "what-if"], "--versus: unknown key 'zeor'; did you mean zero"),
             (["explain", plan, "--cluster", "1x4:cpu"], "made for cluster 1x2:cpu"),

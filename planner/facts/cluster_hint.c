@@ -2,10 +2,13 @@
 #include "planner/facts/cluster_hint.h"
 #include "base/num.h"
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST_NEAR = 64, WORDS = 4, WORD_BYTES = 24, MOST_SAID = 4 };
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 /* The pieces of a name in small letters: what makers put before it and the unit of its memory say nothing. */
 struct words {
@@ -121,6 +124,13 @@ void cluster_catalogue_hint(struct text *out, const struct catalogue_entry *cata
         text_printf(out, "%s\"%s\"%s", i == 0 ? ", did you mean " : ", ", near[i], i + 1 == found ? "?" : "");
 }
 
+static void say_cluster(struct text *out, int64_t nodes, int64_t each, const char *const near[MOST_NEAR], int found)
+{
+    text_printf(out, "; did you mean %lldx%lld:%s?", (long long)nodes, (long long)each, near[0]);
+    for (int i = 1; i < found && i <= MOST_SAID; i++)
+        text_printf(out, "%s%s%s", i == 1 ? " (or " : ", ", near[i], i + 1 == found || i == MOST_SAID ? ")" : "");
+}
+
 /* A number with an 'x', '*' or ':' behind it, blanks between them; 0: none is here. */
 static int64_t take_count(const char *text, size_t length, size_t *at)
 {
@@ -164,12 +174,54 @@ static int usual_per_node(const struct catalogue_entry *entry)
     return per_node;
 }
 
+/* "NVL72", which is so many devices that NVLink joins: cut out of the name, with what parts it from the rest. 0: it has
+ * no such word. */
+static int64_t cut_domain(char *name)
+{
+    for (char *at = name, *end; *at; at++)
+        if (strncasecmp(at, "nvl", 3) == 0 && isdigit((unsigned char)at[3])) {
+            int64_t devices = strtoll(at + 3, &end, 10);
+            memmove(at, end, strlen(end) + 1);
+            return devices <= MAX_DEVICES ? devices : 0;
+        }
+    return 0;
+}
+
+/* Devices that come so many to a node. */
+static int find_usual(const char *near[MOST_NEAR], const struct catalogue_entry *catalogue, int count, int64_t per_node)
+{
+    int found = 0;
+    for (int i = 0; i < count && found < MOST_NEAR; i++)
+        if (usual_per_node(&catalogue[i]) == per_node)
+            near[found++] = catalogue[i].name;
+    return found;
+}
+
+/* "2xNVL72", "gb200-nvl72": whole racks, whose number stands in front. False: it is none. */
+static bool domain_hint(struct text *out, const char *text, size_t length, int64_t racks,
+                        const struct catalogue_entry *catalogue, int count)
+{
+    const char *near[MOST_NEAR];
+    char name[4 * WORD_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)min_i64((int64_t)length, sizeof name - 1), text);
+    int64_t each = cut_domain(name);
+    int found = each == 0                      ? 0
+                : name[strcspn(name, LETTERS)] ? find_near(near, catalogue, count, name, strlen(name))
+                                               : find_usual(near, catalogue, count, each);
+    if (found == 0)
+        return false;
+    say_cluster(out, max_i64(racks, 1), each, near, found);
+    return true;
+}
+
 void cluster_hint(struct text *out, const char *text, size_t length, const struct catalogue_entry *catalogue, int count)
 {
     const char *near[MOST_NEAR];
     size_t at = 0;
     int64_t first = take_count(text, length, &at), second = first > 0 ? take_count(text, length, &at) : 0;
     if (memchr(text, '@', length) || memchr(text, '+', length) || memchr(text, '/', length))
+        return;
+    if (domain_hint(out, text + at, length - at, first, catalogue, count))
         return;
     if (first == 0)
         first = cut_count(text, at, &length);
@@ -184,7 +236,5 @@ void cluster_hint(struct text *out, const char *text, size_t length, const struc
             each--;
         nodes = all / each;
     }
-    text_printf(out, "; did you mean %lldx%lld:%s?", (long long)nodes, (long long)each, near[0]);
-    for (int i = 1; i < found && i <= MOST_SAID; i++)
-        text_printf(out, "%s%s%s", i == 1 ? " (or " : ", ", near[i], i + 1 == found || i == MOST_SAID ? ")" : "");
+    say_cluster(out, nodes, each, near, found);
 }
