@@ -300,18 +300,36 @@ static bool is_defined(const struct recipe *r, const char *name, size_t length)
     return false;
 }
 
+/* The one whose name is spelled most alike; NULL: none is. */
+static const char *nearest_recipe(const char *name, size_t length)
+{
+    const char *names[64];
+    char word[128];
+    size_t count = 0;
+    for (const struct megatron_recipe *r = megatron_recipes; r->name && count + 2 <= 64; r++) {
+        names[count++] = r->name;
+        if (r->old_name)
+            names[count++] = r->old_name;
+    }
+    snprintf(word, sizeof word, "%.*s", (int)min_i64(127, (int64_t)length), name);
+    const char *near = text_nearest(word, names, count);
+    return near && strncmp(near, word, 4) == 0 ? near : NULL; /* of the same family */
+}
+
 /* A recipe by name: what it sets, or that this is not known here. False: out of memory. */
 static bool take_recipe(struct recipe *r, const char *name, size_t length)
 {
     const struct megatron_recipe *known = megatron_recipe_find(name, length);
-    char words[256];
+    char words[320];
     if (known)
         return apply_recipe(r, known);
     find_devices(r, name, name + length);
-    snprintf(words, sizeof words,
-             "recipe %.*s (what it sets is not known here; in its place, as far as no line says otherwise: one rank of "
-             "each kind, no recomputation, bf16)",
-             (int)min_i64(64, (int64_t)length), name);
+    const char *near = nearest_recipe(name, length);
+    snprintf(
+        words, sizeof words,
+        "recipe %.*s (what it sets is not known here%s%s; in its place, as far as no line says otherwise: one rank "
+        "of each kind, no recomputation, bf16)",
+        (int)min_i64(64, (int64_t)length), name, near ? ": did you mean " : "", near ? near : "");
     return add_unknown(r, words);
 }
 
