@@ -59,7 +59,7 @@ def tables(folder):
     check("estimate takes it, also of what does not fit", taken.returncode == 3 and
           re.search("accuracy: corrected by .*runs.csv: 6 runs: steps that were off by .* %; without: ", taken.stdout), taken)
     plan = folder / "plan.json"
-    check("plan takes it", run("plan", *ESTIMATE[:9], "--profile", found, "-o", plan).returncode == 0)
+    check("plan takes it", run("plan", *ESTIMATE[:9], "--fix", "tp=1,pp=1,cp=1,zero=3", "--profile", found, "-o", plan).returncode == 0)
     promised = json.loads(plan.read_text())["predicted"]["step_s"]
     again = run("simulate", plan, "--json")
     check("simulate finds it where the plan says", abs(json.loads(again.stdout)["step_s"] / promised - 1) < 1e-6, again)
@@ -87,8 +87,8 @@ def sentences(_):
     known = json.loads((ROOT / "planner/facts/accuracy.json").read_text())["entries"]
     entry = max((e for e in known if not e["experts"] and e["framework"] == "megatron-core" and e["device"] == "h100-sxm"), key=lambda e: e["rows"])
     job = ["llama-3-8b", "--cluster", "1x8:h100-sxm", "--batch", "16", "--dtype", entry["dtype"]]
-    for verb in ("estimate", "plan"):
-        words = [verb, *job, "--framework", "megatron-core"]
+    for verb, fixed in (("estimate", []), ("plan", ["--fix", "tp=1,pp=1,cp=1,zero=3"])):
+        words = [verb, *job, "--framework", "megatron-core", *fixed]
         accuracy = json.loads(run(*words, "--json").stdout)["predicted"]["accuracy"]
         check(f"{verb} --json", accuracy["runs"] == entry["rows"] and [accuracy[k] for k in ("low", "median", "high")] == [entry[k] for k in ("low", "median", "high")])
         check(f"{verb} says the same", f"\naccuracy: {accuracy['words']}\n" in run(*words).stdout and accuracy["words"].startswith(f"{entry['rows']} runs of megatron-core on h100-sxm"))

@@ -71,7 +71,7 @@ def expect_progress(what, code, pattern, *words, **how):
 
 def tests(folder):
     plan, slow = folder / "plan.json", folder / "slow.json"
-    made = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
+    made = run("plan", "tiny-gpt", "--cluster", "1x1:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
     check("a plan", made.returncode == 0 and "\r" not in made.stderr, made)
     code, terminal, _ = watch("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16)
     check("what is short is silent", code == 0 and not any("..." in text for text in terminal.seen),

@@ -5,7 +5,7 @@ import os
 import pty
 import subprocess
 
-from calls import CLEAVE, ROOT, check, main
+from calls import CLEAVE, ROOT, check, main, run
 
 # As they stand in files: ESC, BEL, DEL, CR, backspace, C1 as a character, C1 as a byte, a cut character, an overlong one.
 HOSTILE = [b"\x1b[2J", b"\x07", b"\x7f", b"\r", b"\b", b"\xc2\x9b2J", b"\x9b2J", b"\xe2\x82", b"\xc0\x9b"]
@@ -67,7 +67,9 @@ def names_elsewhere(folder):
 def own_line_is_cleared(folder):
     """The program itself may clear a line of a terminal (test_cli_progress.py asks for it), and writes nothing else that commands one."""
     leader, follower = pty.openpty()
-    subprocess.run([CLEAVE, "profile", "tiny-gpt", "--batch", "2", "--seq", "16", "--time-limit", "2", "-o", str(folder / "profile.json")], stderr=follower, stdout=subprocess.DEVNULL, timeout=120)
+    plan = folder / "slow.json"
+    run("plan", "gpt2", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 24, "--dtype", "fp32", "-o", plan)
+    subprocess.run([CLEAVE, "run", str(plan), "--backend", "timed", "--steps", "1"], stderr=follower, stdout=subprocess.DEVNULL, timeout=120)
     os.close(follower)
     said = b""
     try:
