@@ -21,6 +21,7 @@ struct discover_options {
 };
 static const struct discover_options defaults = { .times.time_limit_s = 30 };
 #define TIMES(field) offsetof(struct discover_options, times.field)
+static const char this_machine[] = ""; /* by its address: an empty FILE may be typed */
 static const struct option options[] = {
     TEXT_OPTION(
         "nvidia-smi-topo", offsetof(struct discover_options, topology), "FILE",
@@ -31,7 +32,7 @@ static const struct option options[] = {
       .type = OPTION_TEXT,
       .offset = offsetof(struct discover_options, hwloc),
       .value_name = "FILE",
-      .if_absent = "",
+      .if_absent = this_machine,
       .doc = "the same from the XML that `lstopo --of xml` wrote on one node, with rates of PCI Express and of NVLink, "
              "and the host's cores and memory; without FILE hwloc's library is asked about this machine" },
     LIST_OPTION("nccl-tests", offsetof(struct discover_options, measured), "FILE",
@@ -102,12 +103,30 @@ static bool fail_device(const struct view *v, const char *driver_name, struct er
     return false;
 }
 
+/* Whether the cores of the processor are asked for. */
+static bool wants_cores(const struct view *v)
+{
+    return v->options->device && strcmp(v->options->device, "cpu") == 0;
+}
+
+/* Of a source that knows GPUs and no cores. */
+static bool check_gpus_wanted(const struct view *v, const char *file, struct error *err)
+{
+    return !wants_cores(v) || fail(err,
+                                   "--device cpu: expected what the GPUs in %s are (cleave devices), found the cores "
+                                   "of a processor: for those type cleave discover --hwloc, or --cluster 1xCORES:cpu",
+                                   file);
+}
+
 /* driver_name: what the driver calls the GPUs, or NULL. */
 static bool choose_device(struct view *v, const char *driver_name, struct error *err)
 {
     const char *name = v->options->device ? v->options->device : v->known;
-    if (!name && driver_name)
-        name = discover_device(driver_name);
+    const char *said = v->known ? v->known : driver_name ? discover_device(driver_name) : NULL;
+    if (!name)
+        name = said;
+    else if (said && strcmp(name, said) != 0)
+        fprintf(v->in->cli->talk, "note: --device %s, although the GPUs say that they are %s\n", name, said);
     return name ? find_device(v->in, name, &v->device, err) : fail_device(v, driver_name, err);
 }
 
@@ -148,6 +167,8 @@ static void say_found(const struct inputs *in, const struct discover_options *o,
                 text_rate(rate, l->bytes_per_s, "B/s"), l->shared ? " shared" : "", 100 * l->efficiency,
                 text_duration_ns(latency, l->latency_ns), found->level[i].comment);
     }
+    for (int i = 0; i < found->note_count; i++)
+        fprintf(talk, "note: %s\n", found->note[i]);
     if (found->measured)
         discover_say_measured(in->cli, found->measured, &o->times);
     if (o->output && !inputs_is_stdout(o->output))
@@ -171,7 +192,8 @@ static bool look_at_topology(struct view *v, struct discovery *found, struct err
     if (!topology)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     if (!inputs_text(v->in, v->options->topology, &text, &length, err) ||
-        !topology_read(topology, v->options->topology, text, length, err) || !choose_device(v, measured_device(v), err))
+        !topology_read(topology, v->options->topology, text, length, err) ||
+        !check_gpus_wanted(v, v->options->topology, err) || !choose_device(v, measured_device(v), err))
         return false;
     discover_topology(found, topology, &v->device, nodes_of(v), "nvidia-smi topo -m");
     return true;
@@ -185,7 +207,8 @@ static bool look_at_nccl_topology(struct view *v, struct discovery *found, struc
     if (!t)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     if (!inputs_text(v->in, v->options->nccl_topology, &text, &length, err) ||
-        !nccl_topology_read(t, v->options->nccl_topology, text, length, err))
+        !nccl_topology_read(t, v->options->nccl_topology, text, length, err) ||
+        !check_gpus_wanted(v, v->options->nccl_topology, err))
         return false;
     v->known = discover_pci_device(t->pci_device);
     if (!choose_device(v, measured_device(v), err))
@@ -198,7 +221,9 @@ static bool read_hwloc(struct view *v, struct hwloc_machine *machine, struct err
 {
     const char *file = v->options->hwloc, *text;
     size_t length;
-    if (*file)
+    if (!*file && file != this_machine)
+        return fail(err, "--hwloc: expected a FILE, found \"\" (--hwloc alone asks this machine)");
+    if (file != this_machine)
         return inputs_text(v->in, file, &text, &length, err) && hwloc_machine_read(machine, file, text, length, err);
     char *here = hwloc_xml_here(&length, err);
     if (!here)
@@ -210,6 +235,30 @@ static bool read_hwloc(struct view *v, struct hwloc_machine *machine, struct err
     return ok;
 }
 
+/* Without GPUs, or where they are not wanted, the cores are the devices. */
+static bool take_cores(struct view *v, struct hwloc_machine *m, struct error *err)
+{
+    char why[128] = "hwloc saw no GPU";
+    if (m->topology.device_count > 0)
+        snprintf(why, sizeof why, "--device cpu, although hwloc saw %d GPU%s", m->topology.device_count,
+                 m->topology.device_count == 1 ? "" : "s");
+    else if (m->stranger_count > 0)
+        snprintf(why, sizeof why, "hwloc saw %d device%s %04x:%04x that cleave does not know, and no GPU that it does",
+                 m->stranger_count, m->stranger_count == 1 ? "" : "s", m->stranger_vendor, m->stranger_device);
+    if (v->options->device && !wants_cores(v))
+        return fail(
+            err,
+            "--device %s: %s: expected a machine with GPUs of the catalogue, looked at with its devices (no --no-io)",
+            v->options->device, why);
+    if (m->core_count < 1)
+        return fail(err, "%s: expected cores beside the GPUs, found none",
+                    v->options->hwloc == this_machine ? "what hwloc says here" : v->options->hwloc);
+    m->topology.device_count = 0;
+    fprintf(v->in->cli->talk, "%s: the %s of the processor are the devices\n", why,
+            m->cores_are_pus ? "processing units (PU; hwloc names no cores)" : "cores");
+    return find_device(v->in, "cpu", &v->device, err);
+}
+
 static bool look_at_hwloc(struct view *v, struct discovery *found, struct error *err)
 {
     struct hwloc_machine *machine = arena_alloc(&v->in->arena, 1, sizeof *machine);
@@ -217,20 +266,11 @@ static bool look_at_hwloc(struct view *v, struct discovery *found, struct error 
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     if (!read_hwloc(v, machine, err))
         return false;
-    if (machine->topology.device_count > 0) {
-        v->known = discover_pci_device(machine->pci_device);
-        if (!choose_device(v, *machine->model ? machine->model : measured_device(v), err))
-            return false;
-    } else {
-        if (v->options->device && strcmp(v->options->device, "cpu") != 0)
-            return fail(err,
-                        "--device %s: hwloc saw no GPU: expected a machine with some, looked at with its devices "
-                        "(no --no-io)",
-                        v->options->device);
-        fprintf(v->in->cli->talk, "hwloc saw no GPU: the cores of the processor are the devices\n");
-        if (!find_device(v->in, "cpu", &v->device, err))
-            return false;
-    }
+    v->known = discover_pci_device(machine->pci_device);
+    if (!(machine->topology.device_count < 1 || wants_cores(v)
+              ? take_cores(v, machine, err)
+              : choose_device(v, *machine->model ? machine->model : measured_device(v), err)))
+        return false;
     discover_hwloc(found, machine, &v->device, nodes_of(v));
     return true;
 }
@@ -269,14 +309,17 @@ static bool look_here(struct view *v, struct discovery *found, struct error *err
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     if (!nvml_read(machine, &present, err))
         return false;
-    if (present && machine->topology.device_count > 0) {
+    bool has_gpus = present && machine->topology.device_count > 0;
+    if (has_gpus && !wants_cores(v)) {
         if (!choose_device(v, machine->name, err))
             return false;
         discover_topology(found, &machine->topology, &v->device, nodes_of(v), "the driver of this machine (NVML)");
         return true;
     }
-    fprintf(v->in->cli->talk, "no GPU was found (%s): the cores of the processor are the devices\n",
-            present ? "NVIDIA's driver names none" : "no libnvidia-ml.so.1");
+    fprintf(v->in->cli->talk, "no GPU is taken (%s): the cores of the processor are the devices\n",
+            has_gpus  ? "by --device cpu"
+            : present ? "NVIDIA's driver names none"
+                      : "no libnvidia-ml.so.1");
     if (!find_device(v->in, v->options->device ? v->options->device : "cpu", &v->device, err))
         return false;
     discover_plain(found, &v->device, nodes_of(v), host_core_count(), "the cores of this machine");

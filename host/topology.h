@@ -23,6 +23,7 @@ struct topology {
         bool nvswitch;      /* they lead to a switch; with nvlinks */
         double pcie;        /* one GPU's own link of PCI Express */
         double host;        /* the slowest such link on a GPU's way to its processor */
+        bool as_it_ran;     /* pcie and host are of the moment: links of idle GPUs run slower than they can */
         double network;     /* all network cards that are nearest to some GPU, together */
         bool own_network;   /* every GPU has an equal part of that to itself, else all share it; with network */
         double slots;       /* PCI Express of those cards' slots together: they carry no more; without network */

@@ -22,6 +22,29 @@ __attribute__((format(printf, 2, 3))) static void say(char out[DISCOVERY_COMMENT
     va_end(arguments);
 }
 
+static const char *plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* A note to fill; the last one again where there are too many. */
+static char *add_note(struct discovery *out)
+{
+    if (out->note_count < DISCOVERY_NOTES)
+        out->note_count++;
+    char *note = out->note[out->note_count - 1];
+    note[0] = '\0';
+    return note;
+}
+
+/* "8 GPUs", or "2 x 8 GPUs" of several nodes. */
+static void say_devices(struct discovery *out, int nodes, int each, const char *what)
+{
+    if (nodes > 1)
+        say(out->comment, "%d x ", nodes);
+    say(out->comment, "%d %s%s", each, what, plural(each));
+}
+
 static struct discovered_level *add_level(struct discovery *out, const char *name, int fanout)
 {
     struct discovered_level *level = &out->level[out->level_count++];
@@ -80,7 +103,29 @@ static void nvlink_link(struct discovered_level *level, const struct device_type
         links, links, device->name);
 }
 
-static void pcie_link(struct discovered_level *level, const struct device_type *device,
+/* 0: the catalogue has none. */
+static double catalogue_pcie(const struct device_type *device)
+{
+    return device->host_bytes_per_s > 0 ? device->host_bytes_per_s : is_pcie(device) ? device->link_bytes_per_s : 0;
+}
+
+/* A rate of the moment below what the catalogue has may be that of a link that slept. */
+static void doubt_rate(struct discovery *out, struct discovered_level *level, const struct device_type *device,
+                       const char *finder)
+{
+    char rate[TEXT_NUMBER_BYTES], usual[TEXT_NUMBER_BYTES];
+    if (level->link.bytes_per_s >= catalogue_pcie(device))
+        return;
+    text_rate(rate, level->link.bytes_per_s, "B/s");
+    text_rate(usual, catalogue_pcie(device), "B/s");
+    say(level->comment, ", as it ran when %s looked; idle links are slower: the catalogue has %s", finder, usual);
+    say(add_note(out),
+        "level %s: PCI Express has %s, as it ran when %s looked; idle links are slower (and %s before 2.11 has none "
+        "above generation 3): the catalogue has %s for %s. Look while the GPUs work, or correct bytes_per_s",
+        level->link.name, rate, finder, finder, usual, device->name);
+}
+
+static void pcie_link(struct discovery *out, struct discovered_level *level, const struct device_type *device,
                       const struct topology_rates *rates, bool shared)
 {
     double known = shared ? rates->host : rates->pcie;
@@ -94,6 +139,8 @@ static void pcie_link(struct discovered_level *level, const struct device_type *
         link->bytes_per_s = known;
         say(level->comment, "speed and width of the %s that %s found", shared ? "slowest link on the way" : "link",
             rates->finder);
+        if (rates->as_it_ran)
+            doubt_rate(out, level, device, rates->finder);
     } else if (device->host_bytes_per_s > 0) {
         link->bytes_per_s = device->host_bytes_per_s;
         say(level->comment, "host_bytes_per_s of %s in the catalogue", device->name);
@@ -122,9 +169,9 @@ static void add_nodes(struct discovery *out, const struct device_type *device, c
             level->link.bytes_per_s = topology->rates.slots;
             level->link.shared = true;
             say(level->comment,
-                "PCI Express of the slots of the %d network cards nearest to GPUs, which carry less than the network "
-                "of %s in the catalogue; efficiency and latency of that",
-                topology->nic_count, device->name);
+                "PCI Express of the slots of the %d network card%s nearest to GPUs, together less than the network of "
+                "%s in the catalogue; efficiency and latency of that",
+                topology->nic_count, plural(topology->nic_count), device->name);
             return;
         }
         say(level->comment, "the network of %s in the catalogue, %s", device->name,
@@ -134,28 +181,29 @@ static void add_nodes(struct discovery *out, const struct device_type *device, c
     level->link.shared = !topology->rates.own_network;
     level->link.bytes_per_s = topology->rates.network / (topology->rates.own_network ? topology->device_count : 1);
     say(level->comment,
-        "nominal speed of the %d network cards nearest to GPUs, %s; efficiency and latency of %s's network in the "
+        "nominal speed of the %d network card%s nearest to GPUs, %s; efficiency and latency of %s's network in the "
         "catalogue",
-        topology->nic_count, level->link.shared ? "shared by a node's GPUs" : "an equal part for each GPU",
-        device->name);
+        topology->nic_count, plural(topology->nic_count),
+        level->link.shared ? "shared by a node's GPUs" : "an equal part for each GPU", device->name);
 }
 
 void discover_plain(struct discovery *out, const struct device_type *device, int nodes, int per_node,
                     const char *source)
 {
     *out = (struct discovery){ .device = device->name };
-    say(out->comment, "%d x %d devices: %s", nodes, per_node, source);
+    say_devices(out, nodes, per_node, "device");
+    say(out->comment, ": %s", source);
     own_link(add_level(out, "node", per_node), device);
     add_nodes(out, device, NULL, nodes);
 }
 
 static void say_mixed(struct discovery *out, const struct topology_levels *levels)
 {
-    static const char *const names[] = { "NVLink", "PCI Express switches", "the host" };
+    static const char *const names[] = { "NVLink joins", "PCI Express switches join", "the host joins" };
     int a = levels->mixed_pair[0], b = levels->mixed_pair[1];
     if (levels->mixed != TIER_COUNT)
         say(out->comment,
-            "; %s joins no equal groups of neighbouring GPUs (see GPU%d and GPU%d), which levels cannot express: those "
+            "; %s no equal groups of neighbouring GPUs (see GPU%d and GPU%d), which levels cannot express: those "
             "links count as the slower kind",
             names[levels->mixed], a, b);
 }
@@ -167,8 +215,9 @@ void discover_topology(struct discovery *out, const struct topology *topology, c
     struct topology_levels levels;
     topology_find_levels(&levels, topology);
     *out = (struct discovery){ .device = device->name };
-    say(out->comment, "%d x %d GPUs and %d network cards a node: %s", nodes, topology->device_count,
-        topology->nic_count, source);
+    say_devices(out, nodes, topology->device_count, "GPU");
+    say(out->comment, " and %d network card%s%s: %s", topology->nic_count, plural(topology->nic_count),
+        nodes > 1 ? " a node" : "", source);
     say_mixed(out, &levels);
     for (int i = 0; i < levels.count; i++) {
         const struct topology_level *l = &levels.level[i];
@@ -179,9 +228,14 @@ void discover_topology(struct discovery *out, const struct topology *topology, c
         else if (l->tier == TIER_NVLINK)
             nvlink_link(level, device, &topology->rates, l->links, whole);
         else
-            pcie_link(level, device, &topology->rates, l->tier == TIER_HOST);
+            pcie_link(out, level, device, &topology->rates, l->tier == TIER_HOST);
     }
     add_nodes(out, device, topology, nodes);
+}
+
+static const char *core_name(const struct hwloc_machine *machine)
+{
+    return machine->cores_are_pus ? "processing unit" : "core";
 }
 
 /* What of the host no level has: "2 packages with 48 cores, 2 NUMA nodes with 2.00 TiB". */
@@ -190,9 +244,9 @@ static void say_host(char out[DISCOVERY_COMMENT_BYTES], const struct hwloc_machi
 {
     char memory[TEXT_NUMBER_BYTES], usual[TEXT_NUMBER_BYTES];
     int gpus = machine->topology.device_count;
-    say(out, "; its host: %d package%s with %d cores, %d NUMA node%s", machine->package_count,
-        machine->package_count == 1 ? "" : "s", machine->core_count, machine->numa_count,
-        machine->numa_count == 1 ? "" : "s");
+    say(out, "; its host: %d package%s with %d %s%s, %d NUMA node%s", machine->package_count,
+        plural(machine->package_count), machine->core_count, core_name(machine), plural(machine->core_count),
+        machine->numa_count, plural(machine->numa_count));
     if (machine->memory_bytes > 0)
         say(out, " with %s", text_bytes(memory, machine->memory_bytes));
     if (gpus > 0 && machine->memory_bytes > 0 && machine->memory_bytes / gpus < device->host_memory_bytes)
@@ -200,24 +254,61 @@ static void say_host(char out[DISCOVERY_COMMENT_BYTES], const struct hwloc_machi
             text_bytes(usual, device->host_memory_bytes));
 }
 
+/* Of GPUs whose own link is faster than PCI Express, where hwloc has no rate of it: that link joins them all. */
+static void join_by_catalogue(struct discovery *out, const struct hwloc_machine *machine,
+                              const struct device_type *device, int nodes)
+{
+    char rate[TEXT_NUMBER_BYTES];
+    const char *why = machine->is_amd ? "links of AMD's GPUs are not read from hwloc"
+                                      : "hwloc was not told of links between these GPUs";
+    *out = (struct discovery){ .device = device->name };
+    say_devices(out, nodes, machine->topology.device_count, "GPU");
+    say(out->comment, ": %s", why);
+    own_link(add_level(out, "node", machine->topology.device_count), device);
+    add_nodes(out, device, &machine->topology, nodes);
+    say(add_note(out), "%s%s: all are taken to be joined by the link of %s in the catalogue, %s", why,
+        machine->is_amd ? "" : " (before 2.12 it has none of Blackwell's, nor any to NVSwitches that it does not see)",
+        device->name, text_rate(rate, device->link_bytes_per_s, "B/s"));
+}
+
+/* Where the cards' slots carry less than the catalogue's network: it may be a card that only administers. */
+static void note_slots(struct discovery *out, const struct hwloc_machine *machine, const struct device_type *device)
+{
+    const struct topology *t = &machine->topology;
+    char rate[TEXT_NUMBER_BYTES], usual[TEXT_NUMBER_BYTES];
+    const struct link_level *link = out->level_count > out->node_levels ? &out->level[out->node_levels].link : NULL;
+    struct link_level nic = device_type_nic(device);
+    if (!link || (link->bytes_per_s == nic.bytes_per_s && link->shared == nic.shared))
+        return;
+    say(add_note(out),
+        "level %s: %s for a node, as much as the slots of %d network card%s carry (slowest: %s), instead of %s for %s "
+        "as the catalogue has it: where that card does not join the nodes, correct bytes_per_s and shared",
+        link->name, text_rate(rate, link->bytes_per_s, "B/s"), t->nic_count, plural(t->nic_count),
+        machine->slowest_card, text_rate(usual, nic.bytes_per_s, "B/s"), nic.shared ? "a node" : "each device");
+}
+
 void discover_hwloc(struct discovery *out, const struct hwloc_machine *machine, const struct device_type *device,
                     int nodes)
 {
     const struct topology *t = &machine->topology;
-    if (t->device_count > 0 && (machine->knows_nvlink || is_pcie(device))) {
+    if (t->device_count > 0 && (machine->knows_nvlink || is_pcie(device) || t->device_count == 1)) {
         discover_topology(out, t, device, nodes, "hwloc");
     } else if (t->device_count > 0) {
-        discover_plain(out, device, nodes, t->device_count, "hwloc, which was not told of links between these GPUs");
+        join_by_catalogue(out, machine, device, nodes);
     } else if (machine->packages_are_alike && machine->package_count > 1) {
         int each = machine->core_count / machine->package_count;
         *out = (struct discovery){ .device = device->name };
-        say(out->comment, "%d x %d devices: the cores that hwloc found", nodes, machine->core_count);
+        say_devices(out, nodes, machine->core_count, "device");
+        say(out->comment, ": the %ss that hwloc found", core_name(machine));
         own_link(add_level(out, "package", each), device);
         own_link(add_level(out, "node", machine->package_count), device);
         add_nodes(out, device, NULL, nodes);
     } else {
-        discover_plain(out, device, nodes, machine->core_count, "the cores that hwloc found");
+        discover_plain(out, device, nodes, machine->core_count,
+                       machine->cores_are_pus ? "the processing units that hwloc found" : "the cores that hwloc found");
     }
+    if (t->device_count > 0)
+        note_slots(out, machine, device);
     say_host(out->comment, machine, device);
 }
 

@@ -7,7 +7,7 @@
 #include "profiler/hwloc_topology.h"
 #include "profiler/nccl_tests.h"
 
-enum { DISCOVERY_COMMENT_BYTES = 512 };
+enum { DISCOVERY_COMMENT_BYTES = 512, DISCOVERY_NOTES = 4 };
 /* Levels as a cluster has them, each with where its numbers come from. */
 struct discovery {
     const char *device;                 /* of the catalogue; borrowed */
@@ -19,6 +19,9 @@ struct discovery {
         char comment[DISCOVERY_COMMENT_BYTES];
     } level[MAX_LEVELS];
     char comment[DISCOVERY_COMMENT_BYTES]; /* of the whole */
+    /* What whoever plans with it should look at, in sentences. */
+    int note_count;
+    char note[DISCOVERY_NOTES][DISCOVERY_COMMENT_BYTES];
 };
 /**
  * `nodes` nodes of devices connected as in `topology`, told from `source` (for comments):
@@ -37,7 +40,7 @@ struct discovery {
 void discover_topology(struct discovery *out, const struct topology *topology, const struct device_type *device,
                        int nodes, const char *source);
 /* The same of what hwloc saw. Where it saw no GPU, the cores are the devices, in equal packages where there are such;
- * where nobody told it of NVLink and the device's own link is faster than PCI Express, that joins all GPUs. Between
+ * where it has no rates of NVLink and the device's own link is faster than PCI Express, that joins all GPUs. Between
  * nodes cards carry no more than their slots. */
 void discover_hwloc(struct discovery *out, const struct hwloc_machine *machine, const struct device_type *device,
                     int nodes);

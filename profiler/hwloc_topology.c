@@ -47,6 +47,7 @@ struct found_nic {
     struct bus_place place;
     char slot[WORD]; /* bus id without the function */
     bool has_name, is_fabric;
+    char name[WORD]; /* of the system's first device on it */
 };
 
 struct reading {
@@ -57,6 +58,9 @@ struct reading {
     int gpu_count, nic_count, switch_count, package_count, numa_count, core_count;
     int64_t memory_bytes;
     int package_cores[PACKAGES];
+    bool bare_pus; /* counted as cores */
+    int stranger_count;
+    unsigned stranger[3]; /* class, vendor and device of the first */
     struct found_gpu gpu[TOPOLOGY_DEVICES];
     struct found_nic nic[TOPOLOGY_NICS];
     int64_t switch_key[SWITCHES];
@@ -180,12 +184,24 @@ static bool add_nic(struct reading *r, const struct xml_element *e, struct error
     return true;
 }
 
-/* A compute device of NVIDIA's or AMD's: no adapter that only draws. */
+/* No adapter that only draws. */
+static bool computes(const unsigned type[3])
+{
+    return type[0] != CLASS_VGA && (type[0] >> 8 == CLASS_DISPLAY || type[0] >> 8 == CLASS_ACCELERATOR);
+}
+
+/* A compute device of NVIDIA's or AMD's. */
 static bool is_gpu(const unsigned type[3])
 {
-    return type[1] == VENDOR_NVIDIA ? type[0] >> 8 == CLASS_DISPLAY
-                                    : type[1] == VENDOR_AMD && type[0] != CLASS_VGA &&
-                                          (type[0] >> 8 == CLASS_DISPLAY || type[0] >> 8 == CLASS_ACCELERATOR);
+    return type[1] == VENDOR_NVIDIA ? type[0] >> 8 == CLASS_DISPLAY : type[1] == VENDOR_AMD && computes(type);
+}
+
+/* To be named where no GPU is found. */
+static void count_stranger(struct reading *r, const unsigned type[3])
+{
+    if (r->stranger_count == 0)
+        memcpy(r->stranger, type, sizeof r->stranger);
+    r->stranger_count += memcmp(r->stranger, type, sizeof r->stranger) == 0;
 }
 
 /* NVSwitches have the name where NVML has told hwloc of them; one may have lost its ids. */
@@ -205,7 +221,11 @@ static bool begin_pci(struct reading *r, const struct xml_element *e, struct err
         return false;
     if (strcmp(value_of(e, "subtype"), "NVSwitch") == 0 || (type[1] == VENDOR_NVIDIA && type[0] >> 8 == CLASS_BRIDGE))
         return add_switch(r, e, err);
-    return is_gpu(type) ? add_gpu(r, e, type, err) : type[0] >> 8 != CLASS_NETWORK || add_nic(r, e, err);
+    if (is_gpu(type))
+        return add_gpu(r, e, type, err);
+    if (computes(type))
+        count_stranger(r, type);
+    return type[0] >> 8 != CLASS_NETWORK || add_nic(r, e, err);
 }
 
 /* What the system calls the device that it is in. Kinds of network: hwloc 2 counts them, 3 has a bit each. */
@@ -225,6 +245,8 @@ static bool begin_os(struct reading *r, const struct xml_element *e, struct erro
     if (pci && pci->nic > 0) {
         struct found_nic *nic = &r->nic[pci->nic - 1];
         bool fabric = r->version < 3 ? type == 3 : (type >> 5 & 1) != 0;
+        if (!*nic->name)
+            snprintf(nic->name, sizeof nic->name, "%s", name);
         nic->is_fabric = nic->is_fabric || fabric;
         nic->has_name = nic->has_name || fabric || (r->version < 3 ? type == 2 : (type >> 4 & 1) != 0);
     }
@@ -269,7 +291,8 @@ static bool begin_object(struct reading *r, const struct xml_element *e, struct 
         if (r->package_count == PACKAGES)
             return fail(err, "%s:%d: expected at most %d packages, found more", r->name, e->line, (int)PACKAGES);
         r->package_cores[r->package_count++] = 0;
-    } else if (strcmp(type, "Core") == 0) {
+    } else if (strcmp(type, "Core") == 0 || (strcmp(type, "PU") == 0 && !around(r, CORE))) {
+        r->bare_pus = r->bare_pus || *type == 'P';
         o->kind = CORE;
         r->core_count++;
         if (around(r, PACKAGE))
@@ -476,8 +499,10 @@ static bool is_nearest(const struct reading *r, const struct found_nic *nic, con
     return false;
 }
 
-static void find_network(const struct reading *r, struct topology *t)
+static void find_network(const struct reading *r, struct hwloc_machine *out)
 {
+    struct topology *t = &out->topology;
+    double slowest = INFINITY;
     bool counts[TOPOLOGY_NICS] = { 0 }, any_fabric = false, known = true;
     for (int i = 0; i < r->nic_count; i++)
         any_fabric = any_fabric || r->nic[i].is_fabric;
@@ -493,6 +518,11 @@ static void find_network(const struct reading *r, struct topology *t)
         t->nic_count++;
         t->rates.slots += same_slot ? 0 : nic->place.own_link;
         known = known && nic->place.own_link > 0;
+        if (nic->place.own_link >= slowest)
+            continue;
+        slowest = nic->place.own_link;
+        snprintf(out->slowest_card, sizeof out->slowest_card, "%s in %s", *nic->name ? nic->name : "a card",
+                 *nic->slot ? nic->slot : "an unknown slot");
     }
     if (!known)
         t->rates.slots = 0;
@@ -520,7 +550,10 @@ static void find_machine(struct reading *r, struct hwloc_machine *out)
                                    .numa_count = r->numa_count,
                                    .core_count = r->core_count,
                                    .memory_bytes = r->memory_bytes,
-                                   .knows_nvlink = r->gpu_count > 0,
+                                   .cores_are_pus = r->bare_pus,
+                                   .stranger_count = r->stranger_count,
+                                   .stranger_vendor = r->stranger[1],
+                                   .stranger_device = r->stranger[2],
                                    .packages_are_alike = r->package_count > 0 };
     for (int i = 0; i < r->package_count; i++)
         out->packages_are_alike =
@@ -528,13 +561,16 @@ static void find_machine(struct reading *r, struct hwloc_machine *out)
     qsort(r->gpu, (size_t)r->gpu_count, sizeof *r->gpu, by_number_and_bus);
     t->device_count = r->gpu_count;
     t->rates.finder = "hwloc";
-    for (int i = 0; i < r->gpu_count; i++)
-        out->knows_nvlink = out->knows_nvlink && r->gpu[i].nvml_key > 0;
+    t->rates.as_it_ran = true;
     if (r->gpu_count > 0) {
         out->pci_device = r->gpu[0].vendor == VENDOR_NVIDIA ? r->gpu[0].device : 0;
         memcpy(out->model, r->gpu[0].model, sizeof out->model);
+        out->is_amd = r->gpu[0].vendor == VENDOR_AMD;
         find_links(r, t);
-        find_network(r, t);
+        find_network(r, out);
+        out->knows_nvlink = t->rates.nvlinks > 0;
+        for (int i = 0; i < r->gpu_count; i++)
+            out->knows_nvlink = out->knows_nvlink && r->gpu[i].nvml_key > 0;
     }
 }
 

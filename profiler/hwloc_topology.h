@@ -7,12 +7,18 @@
 enum { HWLOC_MODEL_BYTES = 64 };
 struct hwloc_machine {
     struct topology topology;      /* GPUs in the order of their driver's numbers, else of the bus; it may have none */
-    bool knows_nvlink;             /* NVML told hwloc of the GPUs and their links; else none were looked for */
+    bool knows_nvlink;             /* NVML named all GPUs, and there is a rate of some: else they may have links */
+    bool is_amd;                   /* the GPUs; nothing is read of their links */
     unsigned pci_device;           /* of vendor 0x10de; 0: other GPUs */
     char model[HWLOC_MODEL_BYTES]; /* what NVML or CUDA call the GPUs; empty: neither was asked */
     int package_count, numa_count, core_count;
     bool packages_are_alike; /* each has as many cores */
+    bool cores_are_pus;      /* hwloc names processing units without a core around them, each counted as one */
     int64_t memory_bytes;    /* of the host: NUMA nodes of GPUs do not count; 0: unknown */
+    /* Accelerators of other makers, which are no GPUs here: those that are as the first. */
+    int stranger_count;
+    unsigned stranger_vendor, stranger_device;
+    char slowest_card[HWLOC_MODEL_BYTES]; /* of those in rates.slots: "eth0 in 0000:09:00"; empty: none */
 };
 /**
  * Reads the text of a machine, of hwloc 2 or 3, whose GPUs, if any, are of one kind:
@@ -26,8 +32,11 @@ struct hwloc_machine {
  * - A GPU is a display controller of NVIDIA's, or a display controller or accelerator of AMD's that is no plain
  *   graphics adapter.
  * - GPUs under one bridge of PCI Express are joined by a switch, others through the host, and by NVLink where the
- *   distances have a rate from each to the other or to NVSwitches. How many links that are hwloc does not say.
- * - A link of PCI Express has the rate at which it ran when hwloc looked; 0: not known.
+ *   distances have a rate from each to the other or to NVSwitches. How many links that are hwloc does not say. No
+ *   distances do not mean no NVLink: hwloc before 2.12 has none of Blackwell's, and none lead to a switch that it does
+ *   not see, as in a virtual machine.
+ * - A link of PCI Express has the rate at which it ran when hwloc looked, which is less where the GPU was idle; before
+ *   hwloc 2.11 it is at most that of generation 3; 0: not known.
  * - Network cards are those that share most of the bus with some GPU and have a name in the system, those of InfiniBand
  *   alone where there are such. Of their speed hwloc says nothing; they carry no more than their slots.
  *

@@ -424,6 +424,7 @@ def discovers(folder):
     pairs = ["discover", "--nvidia-smi-topo", corpus / "topo_pairs.txt", "--device", "a100-pcie-80", "--nodes", "2"]
     found = expect("discover", 0, "", *pairs, "-o", cluster)
     check("discover says what it found", "2 x 4 GPUs" in found.stderr and f"--cluster {cluster}" in found.stderr, found)
+    expect("discover cores where GPUs are", 2, "--device cpu: expected what the GPUs in .*topo_pairs.txt are", *pairs[:3], "--device", "cpu")
     check("discover twice", run(*pairs).stdout == cluster.read_text())
     expect("plan with what was found", 0, "on 8 devices", "plan", "tiny-gpt", "--cluster", cluster, "--batch", "8", "--seq", "16")
     expect("discover another table", 2, r"cluster\.json:1: expected the column GPU0", "discover", "--nvidia-smi-topo", corpus / "cluster.json", "--device", "cpu")
@@ -439,6 +440,11 @@ def discovers(folder):
         levels = json.loads(expect("discover by hwloc", 0, '"device": "h100-sxm"', *hwloc).stdout)["levels"]
         check("discover by hwloc: rates", [level["bytes_per_s"] for level in levels] == [450e9, 50e9], levels)
         expect("discover by hwloc: no GPUs", 2, "hwloc saw no GPU", "discover", "--hwloc", corpus / "hwloc_cores.xml", "--device", "h100-sxm")
+        found = expect("discover by hwloc: cores beside GPUs", 0, '"device": "cpu"', *hwloc, "--device", "cpu")
+        check("discover by hwloc: says that GPUs are left", "--device cpu, although hwloc saw 8 GPUs" in found.stderr, found)
+        found = expect("discover by hwloc: another device", 0, '"device": "h200-sxm"', *hwloc, "--device", "h200-sxm")
+        check("discover by hwloc: says that the GPUs are others", "the GPUs say that they are h100-sxm" in found.stderr, found)
+        expect("discover by hwloc: an empty name", 2, '--hwloc: expected a FILE, found ""', "discover", "--hwloc", "")
         here = run("discover", "--hwloc", "--device", "cpu")
         check("discover by hwloc here", here.returncode == 0 or "no libhwloc.so.15" in here.stderr or "GPU" in here.stderr, here)
     expect("discover by two topologies", 2, "one of --nvidia-smi-topo, --nccl-topo and --hwloc", *dgx, *pairs[1:3])

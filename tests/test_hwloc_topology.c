@@ -106,6 +106,19 @@ START_TEST(nvlink_needs_no_switch)
 }
 END_TEST
 
+/* A rate of the moment below the catalogue's 4.0 x16, and cards that narrow the network, are told. */
+START_TEST(what_is_below_the_catalogue_is_noted)
+{
+    struct hwloc_machine m = machine_in("pcie");
+    struct discovery found = discovered(&m, "l40s");
+    ck_assert_int_eq(found.note_count, 2);
+    ck_assert_ptr_nonnull(strstr(found.level[1].comment, "as it ran when hwloc looked; idle links are slower: the "));
+    ck_assert_ptr_null(strstr(found.level[0].comment, "as it ran"));
+    ck_assert_ptr_nonnull(strstr(found.note[0], "level node: PCI Express has 15.8 GB/s, as it ran when hwloc looked"));
+    ck_assert_ptr_nonnull(strstr(found.note[1], "the slots of 4 network cards carry (slowest: ens0 in 0000:41:00)"));
+}
+END_TEST
+
 /* Without NVML hwloc cannot know of NVLink: not "there is none", where the device has it by the catalogue. */
 START_TEST(what_nobody_was_told_of_is_the_catalogues)
 {
@@ -151,6 +164,44 @@ END_TEST
 #define LINKS(count, indexes, values)                                                                                  \
     "<topology version=\"2.0\"><object type=\"Core\"/><distances2 name=\"NVLinkBandwidth\" nbobjs=\"" count            \
     "\">\n<indexes>" indexes "</indexes>\n<u64values>" values "</u64values>\n</distances2></topology>"
+
+#define NVML(number, key) "<object type=\"OSDev\" gp_index=\"" key "\" name=\"nvml" number "\" osdev_type=\"1\"/>"
+
+/* NVML names eight B200 where hwloc is too old to have their rates; AMD's are never read. */
+START_TEST(no_rates_are_not_no_links)
+{
+    struct hwloc_machine m = machine_of(MACHINE(GPU("a", "2901", NVML("0", "5")) GPU("b", "2901", NVML("1", "6"))));
+    struct discovery found = discovered(&m, "b200-sxm");
+    ck_assert(!m.knows_nvlink && !m.is_amd);
+    check_level(&found, 0, 2, 900e9, false);
+    ck_assert_int_eq(found.note_count, 1);
+    ck_assert_ptr_nonnull(strstr(found.note[0], "hwloc was not told of links between these GPUs (before 2.12"));
+    m = machine_of(MACHINE("<object type=\"PCIDev\" pci_busid=\"a\" pci_type=\"1200 [1002:74a1]\"/>"
+                           "<object type=\"PCIDev\" pci_busid=\"b\" pci_type=\"1200 [1002:74a1]\"/>"));
+    found = discovered(&m, "mi300x");
+    ck_assert(!m.knows_nvlink && m.is_amd);
+    ck_assert_ptr_nonnull(strstr(found.comment, "2 x 2 GPUs: links of AMD's GPUs are not read from hwloc"));
+}
+END_TEST
+
+/* Accelerators of other makers are counted and are no GPUs; processing units without cores are what computes. */
+START_TEST(strangers_and_processing_units_count)
+{
+    struct hwloc_machine m = machine_of(MACHINE("<object type=\"PCIDev\" pci_type=\"0380 [8086:0bd5]\"/>"
+                                                "<object type=\"PCIDev\" pci_type=\"0300 [1a03:2000]\"/>"
+                                                "<object type=\"PCIDev\" pci_type=\"0380 [8086:0bd5]\"/>"
+                                                "<object type=\"PU\"/><object type=\"PU\"/><object type=\"PU\"/>"));
+    struct discovery found = discovered(&m, "cpu");
+    ck_assert_int_eq(m.stranger_count, 2);
+    ck_assert_int_eq(m.stranger_vendor, 0x8086);
+    ck_assert_int_eq(m.stranger_device, 0x0bd5);
+    ck_assert_int_eq(m.core_count, 3);
+    check_level(&found, 0, 3, found.level[0].link.bytes_per_s, false);
+    ck_assert_ptr_nonnull(strstr(found.comment, "0 packages with 3 processing units"));
+    m = machine_of(MACHINE("<object type=\"Core\"><object type=\"PU\"/><object type=\"PU\"/></object>"));
+    ck_assert(m.core_count == 1 && !m.cores_are_pus);
+}
+END_TEST
 
 static const struct refusal {
     const char *text, *message;
@@ -246,6 +297,9 @@ static Suite *hwloc_topology_suite(void)
     CHECK_ADD(suite, a_switched_node_is_its_datasheet);
     CHECK_ADD(suite, pcie_has_the_rates_of_its_slots);
     CHECK_ADD(suite, nvlink_needs_no_switch);
+    CHECK_ADD(suite, what_is_below_the_catalogue_is_noted);
+    CHECK_ADD(suite, no_rates_are_not_no_links);
+    CHECK_ADD(suite, strangers_and_processing_units_count);
     CHECK_ADD(suite, what_nobody_was_told_of_is_the_catalogues);
     CHECK_ADD(suite, without_gpus_cores_are_the_devices);
     CHECK_ADD(suite, every_beginning_is_refused);
