@@ -19,7 +19,8 @@ struct recipe {
     struct arena *arena;
     const char *name;
     int line;
-    bool gated;
+    bool gated, named;      /* named: what is read now is what a recipe sets that was named */
+    bool renames;           /* a recipe may be imported by another name */
     const char *text, *end; /* all that is read */
     struct error *err;
 };
@@ -42,16 +43,48 @@ static const struct megatron_option *find_path(const char *path)
     return NULL;
 }
 
+/* What is switched off changes nothing. */
+static bool is_off(const char *value)
+{
+    return strcmp(value, "False") == 0 || strcmp(value, "false") == 0 || strcmp(value, "None") == 0 ||
+           strcmp(value, "null") == 0;
+}
+
+static bool add_unknown(struct recipe *r, const char *path)
+{
+    struct launch_read *out = r->out;
+    for (int i = 0; i < out->unknown_count; i++)
+        if (strcmp(out->unknown[i], path) == 0)
+            return true;
+    const char **more = arena_alloc(r->arena, (size_t)out->unknown_count + 1, sizeof *more);
+    if (!more || !(more[out->unknown_count] = arena_strdup(r->arena, path)))
+        return fail_memory(r->err);
+    for (int i = 0; i < out->unknown_count; i++)
+        more[i] = out->unknown[i];
+    out->unknown = more;
+    return ++out->unknown_count <= 1000 || fail(r->err, "%s: more than 1000 settings that are not understood", r->name);
+}
+
 /* Precision by name: bf16_mixed, fp8_cs, bf16-with-mxfp8-mixed and the like. */
-static void set_precision(struct recipe *r, const char *value)
+static bool set_precision(struct recipe *r, const char *value)
 {
     struct megatron_args *a = r->args;
+    static const char *const widths[] = { "bf16", "fp16", "fp32", "fp8", "nvfp4" };
+    bool named = is_off(value);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        named = named || strstr(value, widths[i]);
+    if (!named) {
+        char words[128];
+        snprintf(words, sizeof words, "mixed_precision = %.64s", value);
+        return strcmp(value, "mixed_precision") == 0 || add_unknown(r, words); /* a variable was read as such */
+    }
     a->bf16 = strstr(value, "bf16") || strstr(value, "fp8") || strstr(value, "nvfp4");
     a->fp16 = !a->bf16 && strstr(value, "fp16");
     a->fp8 = strstr(value, "fp8") ? "hybrid" : NULL;
     a->fp8_recipe = strstr(value, "mxfp8") || strstr(value, "fp8_mx") ? "mxfp8" : "tensorwise";
     a->fp4 = strstr(value, "nvfp4") ? "e2m1" : NULL;
     a->narrow_gradients = a->narrow_gradients || strstr(value, "_perf_precision"); /* of recipes for speed */
+    return true;
 }
 
 /* torch.bfloat16 as Megatron-LM's command line has it. */
@@ -74,8 +107,6 @@ static bool set_own(struct recipe *r, const char *path, const char *value)
         a->swiglu = strstr(value, "silu") != NULL, a->squared_relu = strstr(value, "squared_relu") != NULL;
     else if (strcmp(path, "model.share_embeddings_and_output_weights") == 0)
         a->untied = !yes;
-    else if (strcmp(path, "mixed_precision") == 0)
-        set_precision(r, value);
     else if (strcmp(path, "ddp.grad_reduce_in_fp32") == 0 || strcmp(path, "mixed_precision.grad_reduce_in_fp32") == 0)
         a->narrow_gradients = !yes;
     else if (strcmp(path, "optimizer.main_grads_dtype") == 0)
@@ -126,28 +157,6 @@ static bool is_idle(const char *path)
     return false;
 }
 
-/* What is switched off changes nothing. */
-static bool is_off(const char *value)
-{
-    return strcmp(value, "False") == 0 || strcmp(value, "false") == 0 || strcmp(value, "None") == 0 ||
-           strcmp(value, "null") == 0;
-}
-
-static bool add_unknown(struct recipe *r, const char *path)
-{
-    struct launch_read *out = r->out;
-    for (int i = 0; i < out->unknown_count; i++)
-        if (strcmp(out->unknown[i], path) == 0)
-            return true;
-    const char **more = arena_alloc(r->arena, (size_t)out->unknown_count + 1, sizeof *more);
-    if (!more || !(more[out->unknown_count] = arena_strdup(r->arena, path)))
-        return fail_memory(r->err);
-    for (int i = 0; i < out->unknown_count; i++)
-        more[i] = out->unknown[i];
-    out->unknown = more;
-    return ++out->unknown_count <= 1000 || fail(r->err, "%s: more than 1000 settings that are not understood", r->name);
-}
-
 /* "[a, b]" as "a b", and words without their quotes. */
 static const char *bare_value(struct recipe *r, const struct megatron_option *option, const char *value)
 {
@@ -165,15 +174,36 @@ static const char *bare_value(struct recipe *r, const struct megatron_option *op
     return kept;
 }
 
+static const char of_recipe[] = " (the recipe sets it; it is not priced)";
+
+/* A line after the recipe says it, too. */
+static void forget_unknown(struct recipe *r, const char *path)
+{
+    struct launch_read *out = r->out;
+    size_t length = strlen(path);
+    int kept = 0;
+    for (int i = 0; i < out->unknown_count; i++)
+        if (!begins(out->unknown[i], path) || strcmp(out->unknown[i] + length, of_recipe) != 0)
+            out->unknown[kept++] = out->unknown[i];
+    out->unknown_count = kept;
+}
+
 static bool set_path(struct recipe *r, const char *path, const char *value)
 {
     char at[256];
     const struct megatron_option *option = find_path(path);
     snprintf(at, sizeof at, "%.200s:%d", r->name, r->line);
+    if (strcmp(path, "mixed_precision") == 0)
+        return set_precision(r, value);
     if (set_own(r, path, value))
         return true;
+    if (!option && !is_idle(path)) {
+        forget_unknown(r, path);
+        snprintf(at, sizeof at, "%.160s%s", path, r->named ? of_recipe : "");
+        return is_off(value) ? ++r->out->ignored_count > 0 : add_unknown(r, at);
+    }
     if (!option)
-        return is_idle(path) || is_off(value) ? ++r->out->ignored_count > 0 : add_unknown(r, path);
+        return ++r->out->ignored_count > 0;
     if (strcmp(value, "None") == 0 || strcmp(value, "null") == 0) { /* also where the recipe before said another */
         megatron_unset(r->args, option);
         return true;
@@ -262,7 +292,7 @@ static bool read_setting(struct recipe *r, const char *path, size_t length, cons
         return true; /* none of ours is so long */
     snprintf(full, sizeof full, "%s%s%.*s", around, *around ? "." : "", (int)length, path);
     snprintf(word, sizeof word, "%.*s", (int)(end - value), value);
-    bool known = own || *around || memchr(path, '.', length);
+    bool known = own || *around || memchr(path, '.', length) || strcmp(full, "mixed_precision") == 0;
     if (begins(word, "MLAModelProvider"))
         r->args->latent = true;
     const char *call = strchr(word, '(');
@@ -286,8 +316,10 @@ static bool apply_recipe(struct recipe *r, const struct megatron_recipe *recipe)
     if (recipe->expert > 1)
         a->expert_tensor = 1;
     find_devices(r, recipe->name, recipe->name + strlen(recipe->name));
+    r->named = true;
     bool good = read_settings(r, recipe->model, recipe->model + strlen(recipe->model), "") &&
                 read_settings(r, recipe->more, recipe->more + strlen(recipe->more), "");
+    r->named = false;
     r->line = line;
     return good;
 }
@@ -347,6 +379,22 @@ static bool is_recipe_name(const char *name, size_t length)
     return false;
 }
 
+/* The recipe that the text imports as this name; NULL: it imports none so. */
+static const char *imported_as(const struct recipe *r, const char *name, size_t length, size_t *own_length)
+{
+    for (const char *p = r->text; p + 4 + length <= r->end; p++) {
+        if (memcmp(p, " as ", 4) != 0 || path_length(p + 4, r->end) != length || memcmp(p + 4, name, length) != 0)
+            continue;
+        const char *own = p;
+        while (own > r->text && (isalnum((unsigned char)own[-1]) || own[-1] == '_'))
+            own--;
+        *own_length = (size_t)(p - own);
+        if (*own_length > 0 && is_recipe_name(own, *own_length))
+            return own;
+    }
+    return NULL;
+}
+
 /* "llama3_70b_pretrain_config()" as a value: a recipe that Megatron-Bridge has, and not one of the text itself. */
 static bool read_call(struct recipe *r, const char *value, const char *end)
 {
@@ -354,8 +402,17 @@ static bool read_call(struct recipe *r, const char *value, const char *end)
     for (const char *p = value; p < last; p++) /* a module's member */
         value = *p == '.' ? p + 1 : value;
     size_t length = (size_t)(last - value);
-    return last == end || *last != '(' || !is_recipe_name(value, length) || is_defined(r, value, length) ||
-           take_recipe(r, value, length);
+    if (last == end || *last != '(' || length == 0)
+        return true;
+    if (is_recipe_name(value, length) ? is_defined(r, value, length)
+                                      : !r->renames || !(value = imported_as(r, value, length, &length)))
+        return true;
+    const char *argument = last + 1;
+    while (argument < end && isspace((unsigned char)*argument))
+        argument++;
+    char words[192];
+    snprintf(words, sizeof words, "arguments of %.*s", (int)min_i64(128, (int64_t)length), value);
+    return take_recipe(r, value, length) && (argument == end || *argument == ')' || add_unknown(r, words));
 }
 
 /* "--recipe NAME" on a command line. False: out of memory. */
@@ -366,9 +423,11 @@ static bool note_recipe(struct recipe *r, const char *option, size_t length, con
         if (length != strlen(options[i]) || memcmp(option, options[i], length) != 0)
             continue;
         const char *name = option + length;
-        while (name < end && (*name == ' ' || *name == '='))
+        while (name < end && strchr(" ='\"", *name) && *name)
             name++;
-        return take_recipe(r, name, path_length(name, end));
+        length = path_length(name, end);
+        return length > 0 ? take_recipe(r, name, length)
+                          : add_unknown(r, "--recipe (no name that can be read stands behind it)");
     }
     return true;
 }
@@ -425,6 +484,8 @@ static bool read_settings(struct recipe *r, const char *p, const char *end, cons
         }
         if (length == 3 && memcmp(p, "def", 3) == 0)
             find_devices(r, q, end);
+        if (length == 6 && memcmp(p, "return", 6) == 0 && !*around && !read_call(r, q, value_end(q, end, false)))
+            return false;
         p = q > p + length ? q : p + length;
     }
     return true;
@@ -448,6 +509,8 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
     /* as _pretrain_common() begins */
     args.bf16 = args.sharded_optimizer = args.overlap_reduce = args.overlap_gather = true;
     args.fp8_recipe = "tensorwise";
+    for (const char *p = text; !r.renames && p + 8 < r.end; p++)
+        r.renames = memcmp(p, "_config as ", min_i64(11, r.end - p)) == 0;
     int before = out->unknown_count;
     if (!read_settings(&r, text, text + length, ""))
         return false;

@@ -350,9 +350,9 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
 
 const struct target_rule megatron_rules[] = {
     RULES{ "optimizer",
-           "the optimizer is AdamW, SGD or Muon; with moments in bf16 or fp8, master_weights is remainder (fp32 under "
-           "fp8) or fp16, "
-           "and nothing is offloaded",
+           "the optimizer is AdamW, SGD or Muon; --moments bf16 or fp8 go with --master-weights remainder (fp32 under "
+           "fp8) "
+           "or fp16, and nothing is offloaded",
            "megatron/core/optimizer/optimizer_config.py, use_precision_aware_optimizer, store_param_remainders",
            optimizer_rule, launch_optimizer_detail },
     { "optimizer-zero", "narrow moments go with the distributed optimizer, SGD and Muon without it",
@@ -363,9 +363,9 @@ const struct target_rule megatron_bridge_rules[] = {
     RULES{ "learned-positions", "learned positions are as many as the sequence has tokens",
            "Megatron-Bridge, models/gpt_provider.py, provide", bridge_positions_rule, NULL },
     { "optimizer",
-      "the optimizer is AdamW, all in 32 bit, or the precision-aware one with moments in 8, 16 or 32, copies of "
-      "weights "
-      "of bf16 without the bits that those hold, else whole, or in fp16; gradients in 16 or 32",
+      "the optimizer is AdamW, all in 32 bit, or the precision-aware one: --moments fp32, bf16 or fp8 with "
+      "--master-weights remainder (of weights in bf16; fp32 under fp8) or fp16, and nothing offloaded; gradients in 16 "
+      "or 32",
       "Megatron-Bridge, recipes/utils/optimizer_utils.py, recipes/deepseek/h100/deepseek_v3.py", bridge_optimizer_rule,
       launch_optimizer_detail },
     { "optimizer-zero", "narrow moments go with the distributed optimizer",

@@ -401,6 +401,28 @@ START_TEST(test_recipes)
     ck_assert_uint_eq(read.launch.excepted, set);
     ck_assert_int_eq(read.unknown_count, 1);
     ck_assert(strncmp(read.unknown[0], "recipe a (what it sets is not known", 35) == 0);
+    static const struct {
+        const char *text;
+        enum dtype dtype;
+        int unknown;
+    } named[] = { { "--recipe llama3_8b_pretrain_2gpu_h100_fp8mx_config", DTYPE_FP8, 0 },
+                  { "--recipe=llama3_8b_low_precision_pretrain_config", DTYPE_FP8, 2 }, /* first and last block bf16 */
+                  { "--recipe llama3_8b_pretrain_2gpu_h100_nvfp4_config", DTYPE_NVFP4, 1 },
+                  { "--recipe 'llama3_8b_pretrain_config' mixed_precision=bf16_with_mxfp8_mixed", DTYPE_FP8, 0 },
+                  { "cfg = llama3_8b_pretrain_config()\ncfg.mixed_precision = mine", DTYPE_BF16, 1 },
+                  { "def mine():\n    return llama3_8b_pretrain_config( )\n", DTYPE_BF16, 0 },
+                  { "from r import (llama3_8b_pretrain_config as base)\ncfg = base()", DTYPE_BF16, 0 },
+                  { "cfg = llama3_8b_pretrain_config(tp=2)", DTYPE_BF16, 1 },
+                  { "--recipe llama3_70b_pretrain_config comm_overlap.tp_comm_overlap=False", DTYPE_BF16, 0 },
+                  { "--recipe $R model.tensor_model_parallel_size=2", DTYPE_BF16, 1 } };
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        const char *text = named[i].text;
+        ck_assert_msg(bridge->read(&read, &arena, "r", text, strlen(text), &err), "%s: %s", text, err.message);
+        ck_assert_msg(read.launch.dtype == named[i].dtype && read.unknown_count == named[i].unknown, "%s: %s, %d", text,
+                      dtype_names[read.launch.dtype], read.unknown_count);
+        ck_assert(!read.model == !strstr(text, "llama"));
+        model_free(read.model);
+    }
     static const char wrong[] = "cfg.model.tensor_model_parallel_size = 2\ncfg.model.sequence_parallel = maybe\n";
     ck_assert(!bridge->read(&read, &arena, "r.py", wrong, sizeof wrong - 1, &err));
     ck_assert_msg(strstr(err.message, "r.py:2: model.sequence_parallel: expected True or False"), "%s", err.message);
