@@ -283,6 +283,8 @@ void from_say(const struct cli *cli, const struct from *from, const struct estim
     const struct launch_read *read = &from->read;
     char number[TEXT_NUMBER_BYTES];
     bool fits = estimate->prediction.fits;
+    char pairs[16];
+    snprintf(pairs, sizeof pairs, "%d", from->pairs_tried);
     const char *aim = fits ? "shortens it" : "makes it fit";
     for (int i = 0; i < read->unknown_count; i++)
         fprintf(cli->talk, "%s%s%s", i == 0 ? "not understood: " : ", ", read->unknown[i],
@@ -300,8 +302,8 @@ void from_say(const struct cli *cli, const struct from *from, const struct estim
         fprintf(cli->out, "\n");
     }
     if (from->better_count == 0)
-        fprintf(cli->out, "no single change of %d and no pair of %d that were tried %s%s%s\n", from->tried,
-                from->pairs_tried, aim,
+        fprintf(cli->out, "no single change of %d%s%s that were tried %s%s%s\n", from->tried,
+                from->pairs_tried > 0 ? " and no pair of " : "", from->pairs_tried > 0 ? pairs : "", aim,
                 fits || !from->target->allow ? "" : "; several at once: cleave plan MODEL --target ",
                 fits || !from->target->allow ? "" : from->target->name);
 }

@@ -119,7 +119,7 @@ static int list_changes(struct change *list, const struct launch *own, int64_t b
 }
 
 /* The same of a launch that none of these makes fit: the steps are longer. */
-static int list_large_changes(struct change *list, const struct launch *own)
+static int list_large_changes(struct change *list, const struct launch *own, const struct target *target)
 {
     int count = 0;
     for (int64_t times = 4; times <= 16; times *= 2) {
@@ -132,8 +132,14 @@ static int list_large_changes(struct change *list, const struct launch *own)
     for (int what = OFFLOAD_NONE + 1; what < OFFLOAD_COUNT; what++) {
         struct change *c = what != own->offload ? add_change(list, &count, own) : NULL;
         if (c) {
+            bool needs = what == OFFLOAD_OPTIMIZER && target->offload_needs;
             c->launch.offload = what;
-            snprintf(c->words, sizeof c->words, "offload %s", offload_names[what]);
+            if (needs) {
+                c->launch.optimizer.moments = MOMENTS_FULL;
+                c->launch.optimizer.master = MASTER_KEPT;
+            }
+            snprintf(c->words, sizeof c->words, "offload %s%s%s%s", offload_names[what], needs ? " (" : "",
+                     needs ? target->offload_needs : "", needs ? ")" : "");
         }
     }
     return count;
@@ -158,6 +164,12 @@ static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, s
     in->graph = NULL;
     good = good && from_plan(&plan, from, &l, in, &space, &why) &&
            estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
+    /* Few micro-batches wait for bytes of states that come and go once a step, which that look takes for each one's. */
+    if (good && !estimate->beaten && estimate->prediction.fits && l.offload != OFFLOAD_NONE) {
+        estimate_free(estimate);
+        estimate = NULL;
+        good = given_estimate(&estimate, in, plan, &why);
+    }
     if (good && !estimate->beaten) {
         *step_ns = estimate->prediction.fits ? estimate->prediction.step_ns : 0;
         change->promise = fits ? estimate->prediction.step_ns : estimate_peak_bytes(&estimate->prediction);
@@ -211,9 +223,9 @@ static const struct part {
     {                                                                                                                  \
         offsetof(struct launch, member), sizeof(((struct launch *)0)->member), group                                   \
     }
-    PART(tensor, 0),          PART(context, 1),  PART(pipeline, 2), PART(micro_batch, 3),       PART(recompute, 4),
-    PART(recompute_first, 4), PART(excepted, 4), PART(zero, 5),     PART(sequence_parallel, 6), PART(chunks, 7),
-    PART(schedule, 7),        PART(offload, 8),
+    PART(tensor, 0),          PART(context, 1),  PART(pipeline, 2),  PART(micro_batch, 3),       PART(recompute, 4),
+    PART(recompute_first, 4), PART(excepted, 4), PART(zero, 5),      PART(sequence_parallel, 6), PART(chunks, 7),
+    PART(schedule, 7),        PART(offload, 8),  PART(optimizer, 8),
 #undef PART
 };
 
@@ -287,7 +299,7 @@ bool from_weigh(struct from *from, struct inputs *in, const struct estimate *est
     if (!keep_best(from, in, list, from->tried, estimate, err))
         return false;
     if (!fits && from->better_count == 0) {
-        int more = list_large_changes(list + from->tried, &own);
+        int more = list_large_changes(list + from->tried, &own, from->target);
         from->tried += more;
         if (!keep_best(from, in, list + from->tried - more, more, estimate, err))
             return false;

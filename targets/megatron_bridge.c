@@ -227,6 +227,7 @@ const struct target target_megatron_bridge = {
         "docs/accuracy.md: published peaks of 67 runs of Megatron were that much above predictions in the median",
     .doc = "Megatron-Bridge: a recipe in Python, with torchrun and sbatch scripts",
     .rules = megatron_bridge_rules,
+    .offload_needs = "with the precision-aware one",
     .allow = megatron_allow,
     .write = write_launch,
     .read = megatron_read_recipe,

@@ -221,6 +221,7 @@ const struct target target_megatron_lm = {
         "docs/accuracy.md: published peaks of 67 runs of Megatron were that much above predictions in the median",
     .doc = "Megatron-LM's pretrain_gpt.py: its command line, torchrun and sbatch scripts",
     .rules = megatron_rules,
+    .offload_needs = "with the precision-aware one",
     .allow = megatron_allow,
     .write = write_launch,
     .read = read_launch,

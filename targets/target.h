@@ -98,6 +98,9 @@ struct target {
     const char *slack_source;
     const char *doc;
     const struct target_rule *rules; /* the last has no name */
+    /* What goes with the optimizer in host memory, whose states are in 32 bits then: it is told beside it. NULL:
+     * nothing does, and the states stay as they are. */
+    const char *offload_needs;
     /* Narrows the space to values of choices that some launch has: degrees, schedules, dimensions; ZeRO and
      * recomputation to all that it knows, of which a plan then has one for all layers. */
     void (*allow)(struct space *space, const struct graph *graph);

@@ -286,6 +286,21 @@ def whole_experts(folder):
     check("etp: a part of the experts", code == 2 and "ep-divides-experts" in err, err)
 
 
+def followed():
+    """What is advised costs what was said when it is done, and can be written as it was told."""
+    launch = "--recipe llama3_8b_pretrain_config train.global_batch_size=64"
+    code, out, err = cleave("estimate", "--from", "megatron-bridge", launch, "--cluster", "1x2:h100-sxm", "--json")
+    advice = json.loads(out)["launch"]["changes"][0]
+    words = "offload optimizer (with the precision-aware one), recompute full of the first 24 of each piece's blocks"
+    check("what makes it fit", code == 3 and advice["change"] == words, (code, advice, err))
+    launch += (" optimizer.use_precision_aware_optimizer=True optimizer.optimizer_cpu_offload=True model.recompute_granularity=full "
+               "model.recompute_method=block model.recompute_num_layers=24")
+    code, out, err = cleave("estimate", "--from", "megatron-bridge", launch, "--cluster", "1x2:h100-sxm", "--json")
+    check("advice that is followed", code == 0 and abs(json.loads(out)["predicted"]["step_s"] / advice["step_s"] - 1) < 0.001, (out, err))
+    code, out, err = cleave("estimate", "--from", "megatron-bridge", launch, "--cluster", "1x2:h100-sxm")
+    check("pairs are counted where some were tried", " and no pair of 0 " not in out, out)
+
+
 def main():
     made = 0
     jobs = JOBS if SHARE == 1 else JOBS[:2] if SHARE <= 5 else JOBS[1:2]  # a share of them; one under a sanitizer
@@ -310,6 +325,7 @@ def main():
         files_beside(pathlib.Path(folder))
         further_tokens(pathlib.Path(folder))
         whole_experts(pathlib.Path(folder))
+    followed()
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out
         code, _, err = cleave("plan", "llama-3-70b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "accelerate-fsdp2",
