@@ -348,7 +348,10 @@ static bool check_nccl(const struct run_arguments *a, const struct device *devic
                                                : NULL;
     if (a->graph_ranks && a->no_graph)
         return fail(err, "--graph-ranks and --no-graph say the opposite: give one of them");
-    return nccl || !option || fail(err, "%s is for ranks that talk by NCCL: give --transport nccl", option);
+    if (option && !nccl)
+        return fail(err, "%s is for ranks that talk by NCCL: give --transport nccl", option);
+    return !a->graph_ranks || a->steps > 2 ||
+           fail(err, "--graph-ranks: the first step and the last are no graphs: give --steps 3 or more");
 }
 
 static bool check_kernels(const struct run_arguments *a, const struct device *device, struct error *err)

@@ -220,7 +220,7 @@ static bool glance(struct uniform_trial *t, struct combination *combination, str
     struct space space;
     struct search_result *result = NULL;
     int kept;
-    bool any = below_ns(t) == INT64_MAX;
+    bool any = t->best_ns == 0;
     combination->glanced = true;
     space_of(t, combination, &space);
     bool good = try_one(t, &space, EFFORT_GLANCE, 1, &result, &kept, err);

@@ -70,6 +70,8 @@ def main():
         sys.exit(print("\n".join(CASES)))
     wanted = [sys.argv[sys.argv.index("--only") + 1]] if "--only" in sys.argv else \
         [case for case, (*_, graphs) in CASES.items() if graphs or "--graphs" not in sys.argv]
+    if not wanted:
+        sys.exit("no such case: a processor has no graphs")
     if not ON_PROCESSOR:
         skip_without_gpu()
     failures, alone = 0, {}

@@ -97,6 +97,8 @@ def notes(folder):
         expect(f"{option[0]} without NCCL", 2, f"{option[0]} is for ranks that talk by NCCL", "run", plan, "--steps", 1, *option)
     expect("graphs and none", 2, "--graph-ranks and --no-graph say the opposite", "run", plan, "--graph-ranks", "--no-graph", "--backend", "cuda",
            "--transport", "nccl", env=modules)
+    expect("graphs of no step", 2, "--graph-ranks: the first step and the last are no graphs: give --steps 3 or more", "run", plan, "--graph-ranks", "--steps", 2,
+           "--backend", "cuda", "--transport", "nccl", env=modules)
     check("notes: on the processor none", "notes" not in run("run", plan, "--steps", 1, "--json").stdout)
 
 

@@ -192,7 +192,7 @@ static bool keep_step(struct rank *rank, struct error *err)
         return false;
     if (!end_capture(g, err))
         return error_within(err, "rank %d: the step does not become a graph: run %s", rank->rank,
-                            g->comm ? "without --graph-ranks" : "with --no-graph");
+                            gpu_exchanges(rank) ? "without --graph-ranks" : "with --no-graph");
     return (!g->comm || gpu_comm_end_capture(rank, err)) && repeat(rank, err);
 }
 
