@@ -394,6 +394,7 @@ START_TEST(test_recipes)
     uint64_t set = 0;
     ck_assert(operators_read(&set, "core+gate+up+act"));
     ck_assert_uint_eq(read.launch.excepted, set);
+    model_free(read.model);
     static const char line[] = "torchrun x.py --recipe a model.tensor_model_parallel_size=2 train.micro_batch_size=1 "
                                "model.recompute_modules=[core_attn,mlp] model.recompute_granularity=selective";
     ck_assert_msg(bridge->read(&read, &arena, "args", line, sizeof line - 1, &err), "%s", err.message);
