@@ -242,9 +242,9 @@ static bool take_cores(struct view *v, struct hwloc_machine *m, struct error *er
     if (m->topology.device_count > 0)
         snprintf(why, sizeof why, "--device cpu, although hwloc saw %d GPU%s", m->topology.device_count,
                  m->topology.device_count == 1 ? "" : "s");
-    else if (m->stranger_count > 0)
+    else if (m->unknown_count > 0)
         snprintf(why, sizeof why, "hwloc saw %d device%s %04x:%04x that cleave does not know, and no GPU that it does",
-                 m->stranger_count, m->stranger_count == 1 ? "" : "s", m->stranger_vendor, m->stranger_device);
+                 m->unknown_count, m->unknown_count == 1 ? "" : "s", m->unknown_vendor, m->unknown_device);
     if (v->options->device && !wants_cores(v))
         return fail(
             err,
@@ -316,10 +316,10 @@ static bool look_here(struct view *v, struct discovery *found, struct error *err
         discover_topology(found, &machine->topology, &v->device, nodes_of(v), "the driver of this machine (NVML)");
         return true;
     }
-    fprintf(v->in->cli->talk, "no GPU is taken (%s): the cores of the processor are the devices\n",
-            has_gpus  ? "by --device cpu"
-            : present ? "NVIDIA's driver names none"
-                      : "no libnvidia-ml.so.1");
+    fprintf(v->in->cli->talk, "%s: the cores of the processor are the devices\n",
+            has_gpus  ? "--device cpu, although there are GPUs"
+            : present ? "no GPU was found (NVIDIA's driver names none)"
+                      : "no GPU was found (no libnvidia-ml.so.1)");
     if (!find_device(v->in, v->options->device ? v->options->device : "cpu", &v->device, err))
         return false;
     discover_plain(found, &v->device, nodes_of(v), host_core_count(), "the cores of this machine");

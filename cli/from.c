@@ -283,29 +283,30 @@ void from_say(const struct cli *cli, const struct from *from, const struct estim
     const struct launch_read *read = &from->read;
     char number[TEXT_NUMBER_BYTES];
     bool fits = estimate->prediction.fits;
-    char pairs[16];
-    snprintf(pairs, sizeof pairs, "%d", from->pairs_tried);
-    const char *aim = fits ? "shortens it" : "makes it fit";
     for (int i = 0; i < read->unknown_count; i++)
         fprintf(cli->talk, "%s%s%s", i == 0 ? "not understood: " : ", ", read->unknown[i],
                 i + 1 == read->unknown_count ? "\n" : "");
     for (int i = 0; i < from->better_count; i++) {
         int64_t step_ns = from->better[i].step_ns;
         if (i == 0)
-            fprintf(cli->out, "%s:\n",
-                    from->pairs_tried > 0 ? fits ? "two changes that shorten it" : "two changes that make it fit"
-                    : fits                ? "one change that shortens it"
-                                          : "one change that makes it fit");
+            fprintf(cli->out, "%s %s:\n", from->pairs_tried > 0 ? "two changes that" : "one change that",
+                    from->pairs_tried > 0 ? fits ? "shorten it" : "make it fit"
+                    : fits                ? "shortens it"
+                                          : "makes it fit");
         fprintf(cli->out, "  %s: %s", from->better[i].words, text_duration_ns(number, step_ns));
         if (fits)
             fprintf(cli->out, " (%+.1f %%)", 100 * ((double)step_ns / (double)estimate->prediction.step_ns - 1));
         fprintf(cli->out, "\n");
     }
-    if (from->better_count == 0)
-        fprintf(cli->out, "no single change of %d%s%s that were tried %s%s%s\n", from->tried,
-                from->pairs_tried > 0 ? " and no pair of " : "", from->pairs_tried > 0 ? pairs : "", aim,
-                fits || !from->target->allow ? "" : "; several at once: cleave plan MODEL --target ",
-                fits || !from->target->allow ? "" : from->target->name);
+    if (from->better_count > 0)
+        return;
+    fprintf(cli->out, "no single change of %d", from->tried);
+    if (from->pairs_tried > 0)
+        fprintf(cli->out, " and no pair of %d", from->pairs_tried);
+    fprintf(cli->out, " that were tried %s", fits ? "shortens it" : "makes it fit");
+    if (!fits && from->target->allow)
+        fprintf(cli->out, "; several at once: cleave plan MODEL --target %s", from->target->name);
+    fprintf(cli->out, "\n");
 }
 
 void from_put(struct json_writer *w, const struct from *from)

@@ -413,14 +413,10 @@ static bool write_launch(const struct cli *cli, const struct answer *answer, str
 /* Before a search whose launch would be lost; a folder that was made for the look is taken away again. */
 static bool can_launch(const char *folder, struct error *err)
 {
-    bool made;
-    if (!folder)
-        return true;
-    if (!file_check_folder(folder, &made, err))
-        return false;
+    bool made = false, ok = !folder || file_check_folder(folder, &made, err);
     if (made)
         file_remove_empty_folder(folder);
-    return true;
+    return ok;
 }
 
 /* The search for a target, of batches where none was given, or of one. */

@@ -1,4 +1,5 @@
 #include "host/hwloc.h"
+#include "host/calls.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +19,12 @@ enum { KEEP_IMPORTANT = 3 /* GPUs, network cards and the bridges above them */ }
 
 static bool find_calls(struct hwloc *h, struct error *err)
 {
-    const struct {
-        const char *name;
-        void *at;
-    } calls[] = {
+    const struct library_call_of calls[] = {
         { "hwloc_topology_init", &h->init },       { "hwloc_topology_set_io_types_filter", &h->filter_devices },
         { "hwloc_topology_load", &h->load },       { "hwloc_topology_export_xmlbuffer", &h->write },
         { "hwloc_free_xmlbuffer", &h->free_text }, { "hwloc_topology_destroy", &h->destroy },
     };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *call = dlsym(h->library, calls[i].name);
-        if (!call)
-            return fail_kind(err, ERROR_ENVIRONMENT, "libhwloc.so.15: expected %s, found none", calls[i].name);
-        memcpy(calls[i].at, &call, sizeof call);
-    }
-    return true;
+    return calls_find(h->library, "libhwloc.so.15", calls, sizeof calls / sizeof *calls, err);
 }
 
 static char *written(const struct hwloc *h, hwloc_topology topology, size_t *length, struct error *err)

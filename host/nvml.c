@@ -1,4 +1,5 @@
 #include "host/nvml.h"
+#include "host/calls.h"
 #include <dlfcn.h>
 #include <string.h>
 
@@ -21,10 +22,7 @@ enum { P2P_NVLINK = 2, P2P_OK = 0, ANCESTOR_SWITCHES = 20 /* at most so far: one
 
 static bool open_library(struct nvml *n, struct error *err)
 {
-    const struct {
-        const char *name;
-        void *at;
-    } calls[] = {
+    const struct library_call_of calls[] = {
         { "nvmlInit_v2", &n->init },
         { "nvmlShutdown", &n->shutdown },
         { "nvmlErrorString", &n->error_string },
@@ -35,13 +33,7 @@ static bool open_library(struct nvml *n, struct error *err)
         { "nvmlDeviceGetP2PStatus", &n->p2p },
         { "nvmlDeviceGetNvLinkState", &n->link_state },
     };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *call = dlsym(n->library, calls[i].name);
-        if (!call)
-            return fail_kind(err, ERROR_ENVIRONMENT, "libnvidia-ml.so.1: expected %s, found none", calls[i].name);
-        memcpy(calls[i].at, &call, sizeof call);
-    }
-    return true;
+    return calls_find(n->library, "libnvidia-ml.so.1", calls, sizeof calls / sizeof *calls, err);
 }
 
 static bool ask(const struct nvml *n, int result, const char *what, struct error *err)

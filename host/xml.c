@@ -1,5 +1,7 @@
 #include "host/xml.h"
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #ifdef HAVE_EXPAT
 #include <expat.h>
@@ -99,4 +101,31 @@ const char *xml_attribute(const struct xml_element *element, const char *name)
         if (strcmp(at[0], name) == 0)
             return at[1];
     return NULL;
+}
+
+const char *xml_value(const struct xml_element *element, const char *name)
+{
+    const char *value = xml_attribute(element, name);
+    return value ? value : "";
+}
+
+bool xml_fail(const char *file, const struct xml_element *element, const char *name, const char *expected,
+              struct error *err)
+{
+    const char *value = xml_attribute(element, name);
+    return fail(err, "%s:%d: <%s %s>: expected %s, found %s%s%s", file, element->line, element->name, name, expected,
+                value ? "\"" : "none", value ? value : "", value ? "\"" : "");
+}
+
+bool xml_integer(int64_t *out, const char *file, const struct xml_element *element, const char *name, int64_t most,
+                 struct error *err)
+{
+    const char *value = xml_value(element, name);
+    char *end, expected[64];
+    long long number = strtoll(value, &end, 10);
+    *out = number;
+    if (end > value && !*end && number >= 0 && number <= most)
+        return true;
+    snprintf(expected, sizeof expected, "an integer of 0 to %lld", (long long)most);
+    return xml_fail(file, element, name, expected, err);
 }

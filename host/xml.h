@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Lives as long as the call that is given it. */
 struct xml_element {
@@ -13,6 +14,14 @@ struct xml_element {
 };
 /* NULL: it has no such attribute. */
 const char *xml_attribute(const struct xml_element *element, const char *name);
+/* "": it has none. */
+const char *xml_value(const struct xml_element *element, const char *name);
+/* Fails: what the attribute should be and is, and where. file: its name. */
+bool xml_fail(const char *file, const struct xml_element *element, const char *name, const char *expected,
+              struct error *err);
+/* A whole number from 0 to `most`; without the attribute it fails. */
+bool xml_integer(int64_t *out, const char *file, const struct xml_element *element, const char *name, int64_t most,
+                 struct error *err);
 
 /* What becomes of the elements, outer before inner ones; every begin() that succeeded has its end(). */
 struct xml_handler {

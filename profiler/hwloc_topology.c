@@ -59,8 +59,8 @@ struct reading {
     int64_t memory_bytes;
     int package_cores[PACKAGES];
     bool bare_pus; /* counted as cores */
-    int stranger_count;
-    unsigned stranger[3]; /* class, vendor and device of the first */
+    int unknown_count;
+    unsigned unknown[3]; /* class, vendor and device of the first */
     struct found_gpu gpu[TOPOLOGY_DEVICES];
     struct found_nic nic[TOPOLOGY_NICS];
     int64_t switch_key[SWITCHES];
@@ -75,52 +75,32 @@ struct reading {
 
 /* ---- attributes ---- */
 
-static const char *value_of(const struct xml_element *e, const char *attribute)
-{
-    const char *value = xml_attribute(e, attribute);
-    return value ? value : "";
-}
-
-static bool fail_attribute(const struct reading *r, const struct xml_element *e, const char *attribute,
-                           const char *expected, struct error *err)
-{
-    const char *value = xml_attribute(e, attribute);
-    return fail(err, "%s:%d: <%s %s>: expected %s, found %s%s%s", r->name, e->line, e->name, attribute, expected,
-                value ? "\"" : "none", value ? value : "", value ? "\"" : "");
-}
-
 /* An absent one is 0. */
 static bool read_integer(const struct reading *r, const struct xml_element *e, const char *attribute, int64_t most,
                          int64_t *out, struct error *err)
 {
-    const char *value = value_of(e, attribute);
-    char *end, expected[64];
-    long long number = strtoll(value, &end, 10);
-    *out = number;
-    if (!*value || (end > value && !*end && number >= 0 && number <= most))
-        return true;
-    snprintf(expected, sizeof expected, "an integer of 0 to %lld", (long long)most);
-    return fail_attribute(r, e, attribute, expected, err);
+    *out = 0;
+    return !*xml_value(e, attribute) || xml_integer(out, r->name, e, attribute, most, err);
 }
 
 /* Gigabytes per second each way. */
 static bool read_link(const struct reading *r, const struct xml_element *e, double *out, struct error *err)
 {
-    const char *value = value_of(e, "pci_link_speed");
+    const char *value = xml_value(e, "pci_link_speed");
     char *end;
     double number = strtod(value, &end);
     *out = number * 1e9;
     return !*value || (end > value && !*end && number >= 0 && number <= 1e4) ||
-           fail_attribute(r, e, "pci_link_speed", "GB/s from 0 to 10000", err);
+           xml_fail(r->name, e, "pci_link_speed", "GB/s from 0 to 10000", err);
 }
 
 /* "0302 [10de:2330] [10de:16c1] a1": class, vendor and device. */
 static bool read_pci_type(const struct reading *r, const struct xml_element *e, unsigned out[3], struct error *err)
 {
-    const char *value = value_of(e, "pci_type");
+    const char *value = xml_value(e, "pci_type");
     char class[5], vendor[5], device[5];
     if (sscanf(value, "%4[0-9a-fA-F] [%4[0-9a-fA-F]:%4[0-9a-fA-F]]", class, vendor, device) != 3)
-        return fail_attribute(r, e, "pci_type", "class, vendor and device as \"0302 [10de:2330]\"", err);
+        return xml_fail(r->name, e, "pci_type", "class, vendor and device as \"0302 [10de:2330]\"", err);
     out[0] = (unsigned)strtoul(class, NULL, 16);
     out[1] = (unsigned)strtoul(vendor, NULL, 16);
     out[2] = (unsigned)strtoul(device, NULL, 16);
@@ -155,11 +135,11 @@ static struct open_element *around(struct reading *r, enum kind kind)
 static bool add_gpu(struct reading *r, const struct xml_element *e, const unsigned type[3], struct error *err)
 {
     struct found_gpu *gpu = &r->gpu[r->gpu_count];
-    const char *busid = value_of(e, "pci_busid");
+    const char *busid = xml_value(e, "pci_busid");
     if (r->gpu_count == TOPOLOGY_DEVICES)
         return fail(err, "%s:%d: expected at most %d GPUs, found more", r->name, e->line, (int)TOPOLOGY_DEVICES);
     if (!*busid || strlen(busid) >= WORD)
-        return fail_attribute(r, e, "pci_busid", "1 to 31 characters", err);
+        return xml_fail(r->name, e, "pci_busid", "1 to 31 characters", err);
     *gpu = (struct found_gpu){ .number = -1, .line = e->line, .vendor = type[1], .device = type[2] };
     snprintf(gpu->busid, sizeof gpu->busid, "%s", busid);
     for (int i = 0; i < r->gpu_count; i++)
@@ -174,7 +154,7 @@ static bool add_gpu(struct reading *r, const struct xml_element *e, const unsign
 static bool add_nic(struct reading *r, const struct xml_element *e, struct error *err)
 {
     struct found_nic *nic = &r->nic[r->nic_count];
-    const char *busid = value_of(e, "pci_busid");
+    const char *busid = xml_value(e, "pci_busid");
     if (r->nic_count == TOPOLOGY_NICS)
         return fail(err, "%s:%d: expected at most %d network cards, found more", r->name, e->line, (int)TOPOLOGY_NICS);
     *nic = (struct found_nic){ 0 };
@@ -197,11 +177,11 @@ static bool is_gpu(const unsigned type[3])
 }
 
 /* To be named where no GPU is found. */
-static void count_stranger(struct reading *r, const unsigned type[3])
+static void count_unknown(struct reading *r, const unsigned type[3])
 {
-    if (r->stranger_count == 0)
-        memcpy(r->stranger, type, sizeof r->stranger);
-    r->stranger_count += memcmp(r->stranger, type, sizeof r->stranger) == 0;
+    if (r->unknown_count == 0)
+        memcpy(r->unknown, type, sizeof r->unknown);
+    r->unknown_count += memcmp(r->unknown, type, sizeof r->unknown) == 0;
 }
 
 /* NVSwitches have the name where NVML has told hwloc of them; one may have lost its ids. */
@@ -219,12 +199,12 @@ static bool begin_pci(struct reading *r, const struct xml_element *e, struct err
     o->kind = PCI, o->is_bus = true;
     if (!read_link(r, e, &o->link, err) || !read_pci_type(r, e, type, err))
         return false;
-    if (strcmp(value_of(e, "subtype"), "NVSwitch") == 0 || (type[1] == VENDOR_NVIDIA && type[0] >> 8 == CLASS_BRIDGE))
+    if (strcmp(xml_value(e, "subtype"), "NVSwitch") == 0 || (type[1] == VENDOR_NVIDIA && type[0] >> 8 == CLASS_BRIDGE))
         return add_switch(r, e, err);
     if (is_gpu(type))
         return add_gpu(r, e, type, err);
     if (computes(type))
-        count_stranger(r, type);
+        count_unknown(r, type);
     return type[0] >> 8 != CLASS_NETWORK || add_nic(r, e, err);
 }
 
@@ -232,7 +212,7 @@ static bool begin_pci(struct reading *r, const struct xml_element *e, struct err
 static bool begin_os(struct reading *r, const struct xml_element *e, struct error *err)
 {
     const struct open_element *pci = around(r, PCI);
-    const char *name = value_of(e, "name");
+    const char *name = xml_value(e, "name");
     int64_t type, nvml = number_behind(name, "nvml"), rsmi = number_behind(name, "rsmi");
     r->open[r->depth - 1].kind = OS;
     if (!read_integer(r, e, "osdev_type", INT32_MAX, &type, err))
@@ -258,7 +238,7 @@ static bool begin_numa(struct reading *r, const struct xml_element *e, struct er
     const int64_t most = (int64_t)1 << 50; /* a pebibyte in one node */
     int64_t bytes = 0;
     r->open[r->depth - 1].kind = NUMA;
-    if (strcmp(value_of(e, "subtype"), "GPUMemory") == 0)
+    if (strcmp(xml_value(e, "subtype"), "GPUMemory") == 0)
         return true;
     if (r->numa_count == PACKAGES)
         return fail(err, "%s:%d: expected at most %d NUMA nodes, found more", r->name, e->line, (int)PACKAGES);
@@ -272,10 +252,10 @@ static bool begin_numa(struct reading *r, const struct xml_element *e, struct er
 static bool begin_object(struct reading *r, const struct xml_element *e, struct error *err)
 {
     struct open_element *o = &r->open[r->depth - 1];
-    const char *type = value_of(e, "type");
+    const char *type = xml_value(e, "type");
     o->kind = PART;
     if (!*type)
-        return fail_attribute(r, e, "type", "the kind of an object", err);
+        return xml_fail(r->name, e, "type", "the kind of an object", err);
     if (strcmp(type, "PCIDev") == 0)
         return begin_pci(r, e, err);
     if (strcmp(type, "OSDev") == 0)
@@ -283,7 +263,7 @@ static bool begin_object(struct reading *r, const struct xml_element *e, struct 
     if (strcmp(type, "NUMANode") == 0)
         return begin_numa(r, e, err);
     if (strcmp(type, "Bridge") == 0) {
-        o->kind = BRIDGE, o->is_bus = strcmp(value_of(e, "bridge_type"), "1-1") == 0; /* "0-1": of the host */
+        o->kind = BRIDGE, o->is_bus = strcmp(xml_value(e, "bridge_type"), "1-1") == 0; /* "0-1": of the host */
         return !o->is_bus || read_link(r, e, &o->link, err);
     }
     if (strcmp(type, "Package") == 0) {
@@ -305,22 +285,22 @@ static bool begin_object(struct reading *r, const struct xml_element *e, struct 
 static bool begin_info(struct reading *r, const struct xml_element *e)
 {
     const struct open_element *pci = around(r, PCI);
-    if (pci && pci->gpu > 0 && strcmp(value_of(e, "name"), "GPUModel") == 0)
-        snprintf(r->gpu[pci->gpu - 1].model, HWLOC_MODEL_BYTES, "%s", value_of(e, "value"));
+    if (pci && pci->gpu > 0 && strcmp(xml_value(e, "name"), "GPUModel") == 0)
+        snprintf(r->gpu[pci->gpu - 1].model, HWLOC_MODEL_BYTES, "%s", xml_value(e, "value"));
     return true;
 }
 
 static bool begin_distances(struct reading *r, const struct xml_element *e, struct error *err)
 {
     int64_t count;
-    if (strcmp(value_of(e, "name"), "NVLinkBandwidth") != 0)
+    if (strcmp(xml_value(e, "name"), "NVLinkBandwidth") != 0)
         return true;
     if (r->party_count > 0)
         return fail(err, "%s:%d: expected one NVLinkBandwidth, found another", r->name, e->line);
     if (!read_integer(r, e, "nbobjs", PARTIES, &count, err))
         return false;
     if (count < 1)
-        return fail_attribute(r, e, "nbobjs", "how many objects there are", err);
+        return xml_fail(r->name, e, "nbobjs", "how many objects there are", err);
     r->open[r->depth - 1].kind = DISTANCES;
     r->party_count = (int)count;
     return true;
@@ -328,7 +308,7 @@ static bool begin_distances(struct reading *r, const struct xml_element *e, stru
 
 static bool begin_root(struct reading *r, const struct xml_element *e, struct error *err)
 {
-    const char *version = value_of(e, "version");
+    const char *version = xml_value(e, "version");
     char *end;
     if (strcmp(e->name, "topology") != 0)
         return fail(err, "%s:%d: expected <topology>, found <%s>: name the file that `lstopo --of xml` wrote", r->name,
@@ -336,7 +316,7 @@ static bool begin_root(struct reading *r, const struct xml_element *e, struct er
     r->open[0].kind = TOPOLOGY;
     r->version = strtod(version, &end);
     return (end > version && !*end && r->version >= 2 && r->version < 4) ||
-           fail_attribute(r, e, "version", "2.0 to 3.x, as hwloc writes it since 2018", err);
+           xml_fail(r->name, e, "version", "2.0 to 3.x, as hwloc writes it since 2018", err);
 }
 
 static bool begin(void *self, const struct xml_element *e, struct error *err)
@@ -551,9 +531,9 @@ static void find_machine(struct reading *r, struct hwloc_machine *out)
                                    .core_count = r->core_count,
                                    .memory_bytes = r->memory_bytes,
                                    .cores_are_pus = r->bare_pus,
-                                   .stranger_count = r->stranger_count,
-                                   .stranger_vendor = r->stranger[1],
-                                   .stranger_device = r->stranger[2],
+                                   .unknown_count = r->unknown_count,
+                                   .unknown_vendor = r->unknown[1],
+                                   .unknown_device = r->unknown[2],
                                    .packages_are_alike = r->package_count > 0 };
     for (int i = 0; i < r->package_count; i++)
         out->packages_are_alike =

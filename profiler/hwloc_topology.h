@@ -16,8 +16,8 @@ struct hwloc_machine {
     bool cores_are_pus;      /* hwloc names processing units without a core around them, each counted as one */
     int64_t memory_bytes;    /* of the host: NUMA nodes of GPUs do not count; 0: unknown */
     /* Accelerators of other makers, which are no GPUs here: those that are as the first. */
-    int stranger_count;
-    unsigned stranger_vendor, stranger_device;
+    int unknown_count;
+    unsigned unknown_vendor, unknown_device;
     char slowest_card[HWLOC_MODEL_BYTES]; /* of those in rates.slots: "eth0 in 0000:09:00"; empty: none */
 };
 /**

@@ -59,39 +59,21 @@ struct reading {
 
 /* ---- attributes ---- */
 
-static const char *value_of(const struct xml_element *e, const char *attribute)
-{
-    const char *value = xml_attribute(e, attribute);
-    return value ? value : "";
-}
-
-static bool fail_attribute(const struct reading *r, const struct xml_element *e, const char *attribute,
-                           const char *expected, struct error *err)
-{
-    const char *value = xml_attribute(e, attribute);
-    return fail(err, "%s:%d: <%s %s>: expected %s, found %s%s%s", r->name, e->line, e->name, attribute, expected,
-                value ? "\"" : "none", value ? value : "", value ? "\"" : "");
-}
-
-static bool read_integer(const struct reading *r, const struct xml_element *e, const char *attribute, long largest,
+static bool read_integer(const struct reading *r, const struct xml_element *e, const char *attribute, int most,
                          int *out, struct error *err)
 {
-    const char *value = value_of(e, attribute);
-    char *end, expected[64];
-    long number = strtol(value, &end, 10);
-    snprintf(expected, sizeof expected, "an integer of 0 to %ld", largest);
-    if (end == value || *end || number < 0 || number > largest)
-        return fail_attribute(r, e, attribute, expected, err);
-    *out = (int)number;
-    return true;
+    int64_t number;
+    bool ok = xml_integer(&number, r->name, e, attribute, most, err);
+    *out = ok ? (int)number : 0;
+    return ok;
 }
 
 static bool read_word(const struct reading *r, const struct xml_element *e, const char *attribute, char out[WORD],
                       struct error *err)
 {
-    const char *value = value_of(e, attribute);
+    const char *value = xml_value(e, attribute);
     if (!*value || strlen(value) >= WORD)
-        return fail_attribute(r, e, attribute, "1 to 31 characters", err);
+        return xml_fail(r->name, e, attribute, "1 to 31 characters", err);
     for (int i = 0; i == 0 || value[i - 1]; i++) /* hexadecimal digits, in either case */
         out[i] = (char)(value[i] >= 'A' && value[i] <= 'F' ? value[i] - 'A' + 'a' : value[i]);
     return true;
@@ -107,7 +89,7 @@ static bool read_lane(const struct reading *r, const struct xml_element *e, doub
     } lanes[] = { { 2.5, 2.5e9 / 10 },          { 5, 5e9 / 10 },
                   { 8, 8e9 / 8 * 128 / 130 },   { 16, 16e9 / 8 * 128 / 130 },
                   { 32, 32e9 / 8 * 128 / 130 }, { 64, 64e9 / 8 * 242 / 256 } };
-    const char *value = value_of(e, "link_speed");
+    const char *value = xml_value(e, "link_speed");
     char *end;
     double transfers = strtod(value, &end);
     *out = 0;
@@ -118,7 +100,7 @@ static bool read_lane(const struct reading *r, const struct xml_element *e, doub
             *out = lanes[i].bytes_per_s;
             return true;
         }
-    return fail_attribute(r, e, "link_speed", "2.5, 5, 8, 16, 32 or 64 \"GT/s\"", err);
+    return xml_fail(r->name, e, "link_speed", "2.5, 5, 8, 16, 32 or 64 \"GT/s\"", err);
 }
 
 /* Widths that no link has are how systems say that they do not know: 0, 63 and 255. */
@@ -127,7 +109,7 @@ static bool read_pcie(const struct reading *r, const struct xml_element *e, doub
     int lanes = 0;
     double lane;
     if (!read_lane(r, e, &lane, err) ||
-        (*value_of(e, "link_width") && !read_integer(r, e, "link_width", 255, &lanes, err)))
+        (*xml_value(e, "link_width") && !read_integer(r, e, "link_width", 255, &lanes, err)))
         return false;
     *out = lanes <= 32 ? lanes * lane : 0;
     return true;
@@ -148,8 +130,8 @@ static void find_place(const struct reading *r, struct bus_place *out)
 
 static bool begin_system(struct reading *r, const struct xml_element *e, struct error *err)
 {
-    return strcmp(value_of(e, "version"), "1") == 0 ||
-           fail_attribute(r, e, "version", "1, as NVIDIA's NCCL writes it", err);
+    return strcmp(xml_value(e, "version"), "1") == 0 ||
+           xml_fail(r->name, e, "version", "1, as NVIDIA's NCCL writes it", err);
 }
 
 static bool begin_cpu(struct reading *r, const struct xml_element *e, struct error *err)
@@ -170,8 +152,8 @@ static bool begin_cpu(struct reading *r, const struct xml_element *e, struct err
 static bool begin_pci(struct reading *r, const struct xml_element *e, struct error *err)
 {
     struct open_element *o = &r->open[r->depth - 1];
-    if (strtol(value_of(e, "vendor"), NULL, 16) == 0x10de)
-        o->device = (unsigned)(strtoul(value_of(e, "device"), NULL, 16) & 0xffff);
+    if (strtol(xml_value(e, "vendor"), NULL, 16) == 0x10de)
+        o->device = (unsigned)(strtoul(xml_value(e, "device"), NULL, 16) & 0xffff);
     return read_word(r, e, "busid", o->busid, err) && read_pcie(r, e, &o->link, err);
 }
 
@@ -203,11 +185,11 @@ static bool begin_nvlink(struct reading *r, const struct xml_element *e, struct 
 {
     struct found_link *link = &r->link[r->link_count];
     char *end;
-    long class = strtol(value_of(e, "tclass"), &end, 16);
+    long class = strtol(xml_value(e, "tclass"), &end, 16);
     if (r->link_count == LINKS)
         return fail(err, "%s:%d: expected at most %d <nvlink>, found more", r->name, e->line, (int)LINKS);
-    if (end == value_of(e, "tclass") || *end)
-        return fail_attribute(r, e, "tclass", "a class of PCI as \"0x068000\"", err);
+    if (end == xml_value(e, "tclass") || *end)
+        return xml_fail(r->name, e, "tclass", "a class of PCI as \"0x068000\"", err);
     if (!read_integer(r, e, "count", 1024, &link->count, err) || !read_word(r, e, "target", link->target, err))
         return false;
     link->id = r->gpu[r->gpu_count - 1].id, link->to_switch = class == CLASS_NVSWITCH;
@@ -229,7 +211,7 @@ static bool begin_net(struct reading *r, const struct xml_element *e, struct err
 {
     struct found_nic *nic = &r->nic[r->nic_count - 1];
     int megabits = 0;
-    if (strcmp(value_of(e, "net"), "0") == 0 || strcmp(value_of(e, "speed"), "-1") == 0)
+    if (strcmp(xml_value(e, "net"), "0") == 0 || strcmp(xml_value(e, "speed"), "-1") == 0)
         return true;
     if (!read_integer(r, e, "speed", 100000000, &megabits, err))
         return false;

@@ -1,18 +1,9 @@
 /* hwloc's XML of machines whose links and rates are known from their datasheets, and files that are not it. The
  * machines lie in tests/fuzz/corpus. */
-#include "host/file.h"
-#include "profiler/discover.h"
-#include "tests/fact_files.h"
+#include "tests/discovery_checks.h"
 
-static char *corpus(const char *name)
-{
-    char path[512], *text = NULL;
-    size_t length;
-    struct error err = { 0 };
-    snprintf(path, sizeof path, SOURCE_ROOT "/tests/fuzz/corpus/hwloc_%s.xml", name);
-    ck_assert_msg(file_read(&text, &length, path, &err), "%s", err.message);
-    return text;
-}
+#define check_level(found, level, fanout, bytes_per_s, shared)                                                         \
+    check_level_within(found, level, fanout, bytes_per_s, shared, 1e-6) /* hwloc writes six digits behind the point */
 
 static struct hwloc_machine machine_of(const char *text)
 {
@@ -24,7 +15,7 @@ static struct hwloc_machine machine_of(const char *text)
 
 static struct hwloc_machine machine_in(const char *name)
 {
-    char *text = corpus(name);
+    char *text = corpus_text("hwloc", name);
     struct hwloc_machine machine = machine_of(text);
     free(text);
     return machine;
@@ -41,15 +32,6 @@ static struct discovery discovered(const struct hwloc_machine *machine, const ch
     found.device = NULL; /* of the cluster that goes */
     cluster_free(plain);
     return found;
-}
-
-static void check_level(const struct discovery *found, int level, int fanout, double bytes_per_s, bool shared)
-{
-    const struct link_level *l = &found->level[level].link;
-    ck_assert_int_lt(level, found->level_count);
-    ck_assert_int_eq(l->fanout, fanout);
-    CHECK_NEAR(l->bytes_per_s, bytes_per_s, bytes_per_s * 1e-6); /* hwloc writes six digits behind the point */
-    ck_assert_int_eq(l->shared, shared);
 }
 
 /* Eight H100 with 18 links of 25 GB/s to four switches, and a card beside each that its slot does not slow: what the
@@ -145,7 +127,7 @@ END_TEST
 /* What is cut off anywhere is no XML, whatever was read before. */
 START_TEST(every_beginning_is_refused)
 {
-    char *text = corpus("pcie");
+    char *text = corpus_text("hwloc", "pcie");
     struct hwloc_machine machine;
     size_t whole = strlen(text) - 1; /* the last byte ends a line */
     for (size_t length = 0; length < whole; length += (size_t)share_stride()) {
@@ -192,9 +174,9 @@ START_TEST(strangers_and_processing_units_count)
                                                 "<object type=\"PCIDev\" pci_type=\"0380 [8086:0bd5]\"/>"
                                                 "<object type=\"PU\"/><object type=\"PU\"/><object type=\"PU\"/>"));
     struct discovery found = discovered(&m, "cpu");
-    ck_assert_int_eq(m.stranger_count, 2);
-    ck_assert_int_eq(m.stranger_vendor, 0x8086);
-    ck_assert_int_eq(m.stranger_device, 0x0bd5);
+    ck_assert_int_eq(m.unknown_count, 2);
+    ck_assert_int_eq(m.unknown_vendor, 0x8086);
+    ck_assert_int_eq(m.unknown_device, 0x0bd5);
     ck_assert_int_eq(m.core_count, 3);
     check_level(&found, 0, 3, found.level[0].link.bytes_per_s, false);
     ck_assert_ptr_nonnull(strstr(found.comment, "0 packages with 3 processing units"));

@@ -1,19 +1,10 @@
 /* NCCL's XML of machines whose links and rates are known from their datasheets, and files that are not it. The dumps
  * lie in tests/fuzz/corpus. */
-#include "host/file.h"
-#include "profiler/discover.h"
 #include "profiler/nccl_topology.h"
-#include "tests/fact_files.h"
+#include "tests/discovery_checks.h"
 
-static char *dump(const char *name)
-{
-    char path[512], *text = NULL;
-    size_t length;
-    struct error err = { 0 };
-    snprintf(path, sizeof path, SOURCE_ROOT "/tests/fuzz/corpus/dump_%s.xml", name);
-    ck_assert_msg(file_read(&text, &length, path, &err), "%s", err.message);
-    return text;
-}
+#define check_level(found, level, fanout, bytes_per_s, shared)                                                         \
+    check_level_within(found, level, fanout, bytes_per_s, shared, 1e-12)
 
 static struct nccl_topology topology_of(const char *text)
 {
@@ -25,7 +16,7 @@ static struct nccl_topology topology_of(const char *text)
 
 static struct nccl_topology topology_in(const char *name)
 {
-    char *text = dump(name);
+    char *text = corpus_text("dump", name);
     struct nccl_topology topology = topology_of(text);
     free(text);
     return topology;
@@ -42,15 +33,6 @@ static struct discovery discovered(const struct nccl_topology *t, const char *de
     found.device = NULL; /* of the cluster that goes */
     cluster_free(plain);
     return found;
-}
-
-static void check_level(const struct discovery *found, int level, int fanout, double bytes_per_s, bool shared)
-{
-    const struct link_level *l = &found->level[level].link;
-    ck_assert_int_lt(level, found->level_count);
-    ck_assert_int_eq(l->fanout, fanout);
-    CHECK_NEAR(l->bytes_per_s, bytes_per_s, bytes_per_s * 1e-12);
-    ck_assert_int_eq(l->shared, shared);
 }
 
 /* DGX A100: 600 GB/s of NVLink and 200 Gb/s of network for each GPU; the storage's cards do not count. */
@@ -186,7 +168,7 @@ END_TEST
 /* What is cut off anywhere is no XML, whatever was read before. */
 START_TEST(every_beginning_is_refused)
 {
-    char *text = dump("pcie_l40s");
+    char *text = corpus_text("dump", "pcie_l40s");
     struct nccl_topology topology;
     size_t whole = strlen(text) - 1; /* the last byte ends a line */
     for (size_t length = 0; length < whole; length += (size_t)share_stride()) {
