@@ -219,11 +219,12 @@ static bool read_words(struct words *w)
                 return fail_memory(scan->err);
         } else if (c == ')' && w->array) {
             const char *array = w->array;
-            bool ended = end_word(w); /* of an array it fails for want of memory alone */
+            if (!end_word(w))
+                return false;
             scan_next(scan);
             size_t length = assigned_name(array);
             w->array = NULL;
-            if (!ended || w->members.failed)
+            if (w->members.failed)
                 return fail_memory(scan->err);
             if (!set_variable(w, array, length, w->members.length ? w->members.data : "", array[length] == '+'))
                 return false;

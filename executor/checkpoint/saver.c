@@ -215,11 +215,12 @@ bool saver_decide(struct saver *s, int64_t steps_done, bool later, struct save_o
 {
     const struct run_options *o = s->rank->options;
     *order = (struct save_order){ .step = 0 };
-    bool well = advance(s, err);
+    if (!advance(s, err))
+        return false;
     bool timed = o->checkpoint_every_s > 0 && (double)(clock_now_ns() - s->last_ns) > o->checkpoint_every_s * 1e9;
     int64_t step = saver_is_due(s, steps_done) ? steps_done : timed || s->asked_to_end ? steps_done + later : 0;
-    if (!well || step == 0 || step <= s->ordered_step || (step > steps_done && saver_is_due(s, step)))
-        return well; /* that step has its save anyway */
+    if (step == 0 || step <= s->ordered_step || (step > steps_done && saver_is_due(s, step)))
+        return true; /* that step has its save anyway */
     *order = (struct save_order){ .step = step, .ends = s->asked_to_end };
     s->ordered_step = step;
     s->last_ns = clock_now_ns();
