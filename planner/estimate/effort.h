@@ -220,7 +220,7 @@ enum {
                               6 go. */
     SOON = 10000000,       /* Effort of a step that is soon simulated whole: the answer tells the memory of all of it
                               then. */
-    DOUBT_SHARE = 32,      /* Where the few micro-batches take one part in so many more or less than the walk says,
+    DOUBT_SHARE = 40,      /* Where the few micro-batches take one part in so many more or less than the walk says,
                               their pace is simulated, not walked; */
     WAITS_SHARE = 64,      /* so it is where waits for bytes that are used again take one in so many, since those of
                               later micro-batches may be longer. */

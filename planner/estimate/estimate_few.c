@@ -74,7 +74,10 @@ int estimate_settled_micro_batches(const struct plan *plan)
     int in_flight = 0, turns = 1;
     for (int s = 0; s < plan->stage_count; s++) {
         struct schedule_place place = schedule_place_of(plan, s);
-        in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
+        /* A group of micro-batches is through all its chunks before the next one begins. */
+        int64_t held = schedule_held(schedules[plan->schedule], &place);
+        in_flight =
+            (int)max_i64(in_flight, schedules[plan->schedule]->grouped ? ceil_div(held, plan->chunk_count) : held);
         turns = (int)max_i64(turns, plan_stage_turns(plan, s));
     }
     int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), estimate_micro_batch_unit(plan));
@@ -301,26 +304,34 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
     return true;
 }
 
+static bool waits(const struct estimate *few, int64_t few_ns)
+{
+    return few->prediction.step_ns - few->apart_ns > few_ns / WAITS_SHARE;
+}
+
 static bool is_doubted(const struct plan *plan, const struct estimate *few, int64_t few_ns)
 {
-    int64_t off_ns = few->prediction.step_ns - few_ns, waits_ns = few->prediction.step_ns - few->apart_ns;
     return !schedules[plan->schedule]->asynchronous &&
-           (llabs(off_ns) > few_ns / DOUBT_SHARE || waits_ns > few_ns / WAITS_SHARE);
+           (llabs(few->prediction.step_ns - few_ns) > few_ns / DOUBT_SHARE || waits(few, few_ns));
 }
 
 /* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. Of chunks,
- * whose passes come in a longer pattern, more are looked at. */
-static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct model *model, const struct plan *plan,
-                          const struct facts *facts, struct error *err)
+ * whose passes come in a longer pattern, more are looked at. Neither step is laid out where the few micro-batches
+ * hardly wait for bytes that are used again. */
+static bool simulate_more(int64_t *more_ns, struct estimate *few, int64_t few_ns, const struct model *model,
+                          const struct plan *plan, const struct facts *facts, struct error *err)
 {
     struct estimate *longer = NULL;
-    int count = few->micro_batches_simulated, unit = 2 * estimate_micro_batch_unit(plan);
+    bool grouped = schedules[plan->schedule]->grouped, laid_out = waits(few, few_ns);
+    int count = few->micro_batches_simulated, unit = (grouped ? 1 : 2) * estimate_micro_batch_unit(plan);
     int share = plan->chunk_count > 1 ? 2 : 8;
     int period = (int)min_i64(round_up(ceil_div(count, share), unit), plan->micro_batch_count - count);
-    if (!judge_shortened(&longer, model, plan, count + period, facts, &(struct judging){ .always = true }, INT64_MAX,
-                         err))
+    struct judging judging = { .always = laid_out, .shortened = !laid_out };
+    if (!judge_shortened(&longer, model, plan, count + period, facts, &judging, laid_out ? INT64_MAX : 0, err))
         return false;
-    double each = (double)(longer->prediction.step_ns - few->prediction.step_ns) / period;
+    double each =
+        (double)(laid_out ? longer->prediction.step_ns - few->prediction.step_ns : longer->apart_ns - few->apart_ns) /
+        period;
     *more_ns = (int64_t)fmax(0, fmin(each * (plan->micro_batch_count - count), (double)MAX_TIME_NS));
     few->effort += longer->effort;
     estimate_free(longer);
@@ -351,7 +362,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
         bool good = true;
         if (is_doubted(plan, *out, few_ns))
-            good = simulate_more(&more_ns, *out, model, plan, facts, err);
+            good = simulate_more(&more_ns, *out, few_ns, model, plan, facts, err);
         else
             more_ns = longer_ns(plan, &(*out)->prediction, few_ns, more_ns);
         if (!good) {
