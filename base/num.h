@@ -44,6 +44,19 @@ static inline int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+static inline int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+static inline int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+/* 0 <= index < count. */
+static inline bool is_index(int64_t index, int64_t count)
+{
+    return index >= 0 && index < count;
+}
 /* Bits that are set: what a compiler's own does by a call where the processor need not have an instruction for it. */
 static inline int count_bits(uint32_t bits)
 {

@@ -7,41 +7,21 @@
 
 static bool same_buffer(const struct program *program, int left, int right)
 {
-    if (left < 0 || right < 0 || left == right)
-        return left == right;
-    const struct buffer *a = &program->buffers[left], *b = &program->buffers[right];
-    return a->kind == b->kind && a->host == b->host && a->is_weight == b->is_weight && a->stage == b->stage &&
-           a->id == b->id && a->ring_round == b->ring_round && a->ring_atom == b->ring_atom && a->part == b->part &&
-           a->part_count == b->part_count && a->part_dim == b->part_dim && a->padded == b->padded &&
-           a->element_bytes == b->element_bytes && a->bytes == b->bytes &&
-           !memcmp(&a->layout, &b->layout, sizeof a->layout);
-}
-
-static bool same_pairs(const struct program *program, const struct instr *a, const struct instr *b)
-{
-    bool same = a->pair_count == b->pair_count;
-    for (int i = 0; same && i < a->pair_count; i++) {
-        const struct pair *x = &program->pairs[a->pair_first + i], *y = &program->pairs[b->pair_first + i];
-        same = same_buffer(program, x->source, y->source) && same_buffer(program, x->destination, y->destination);
-    }
-    return same;
-}
-
-static bool same_operands(const struct program *program, const struct instr *a, const struct instr *b)
-{
-    bool same = a->operands == b->operands;
-    for (int i = 0, count = same ? count_bits(a->operands) : 0; same && i < count; i++)
-        same = same_buffer(program, program->operands[a->operand_first + i], program->operands[b->operand_first + i]);
-    return same;
+    return left == right ||
+           (min_int(left, right) >= 0 && buffer_alike(&program->buffers[left], &program->buffers[right]));
 }
 
 /* All but the micro-batch and the moment. */
 static bool same_work(const struct program *program, const struct instr *a, const struct instr *b)
 {
-    return a->op == b->op && a->phase == b->phase && a->lane == b->lane && a->part == b->part && a->again == b->again &&
-           a->late == b->late && a->first == b->first && a->define == b->define && a->accumulate == b->accumulate &&
-           a->fold == b->fold && a->segment == b->segment && a->round == b->round && a->atoms == b->atoms &&
-           a->peer_stage == b->peer_stage && same_pairs(program, a, b) && same_operands(program, a, b);
+    bool same = instr_alike(a, b);
+    for (int i = 0; same && i < a->pair_count; i++) {
+        const struct pair *x = &program->pairs[a->pair_first + i], *y = &program->pairs[b->pair_first + i];
+        same = same_buffer(program, x->source, y->source) && same_buffer(program, x->destination, y->destination);
+    }
+    for (int i = 0, count = count_bits(a->operands); same && i < count; i++)
+        same = same_buffer(program, program->operands[a->operand_first + i], program->operands[b->operand_first + i]);
+    return same;
 }
 
 static uint64_t hash_work(const struct program *program, const struct instr *instr)

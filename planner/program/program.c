@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/program/program.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,30 @@ int instr_pack(struct instr *instr, const struct operand_table *table, int first
     return count;
 }
 
+bool buffer_alike(const struct buffer *a, const struct buffer *b)
+{
+    struct buffer moved = *a;
+    moved.micro = b->micro;
+    moved.persistent = b->persistent;
+    moved.version = b->version;
+    moved.version_count = b->version_count;
+    moved.wraps = b->wraps;
+    moved.offset = b->offset;
+    return !memcmp(&moved, b, sizeof moved);
+}
+
+bool instr_alike(const struct instr *a, const struct instr *b)
+{
+    struct instr moved = *a;
+    moved.micro = b->micro;
+    moved.layer = b->layer;
+    moved.tag = b->tag;
+    moved.pair_first = b->pair_first;
+    moved.wait_first = b->wait_first;
+    moved.wait_count = b->wait_count;
+    return !memcmp(&moved, b, sizeof moved);
+}
+
 int64_t program_instrs(const struct program *program)
 {
     int64_t count = 0;
@@ -74,7 +99,7 @@ bool program_index(struct program *program, struct error *err)
     for (int i = 0; i < program->buffer_count; i++) {
         const struct buffer *buffer = &program->buffers[i];
         bool loss = buffer->kind == BUFFER_VALUE && buffer->id == program->graph->loss_value && buffer->persistent;
-        if (!loss || buffer->micro < 0 || buffer->micro >= micro_count)
+        if (!loss || !is_index(buffer->micro, micro_count))
             continue;
         int **row = &program->loss_buffers[buffer->stage];
         if (!*row && !open_row(program, micro_count, row))

@@ -24,16 +24,9 @@ struct layout {
 
 /* ---- buffers ---- */
 enum buffer_kind {
-    BUFFER_VALUE, /* forward value in some layout */
-    BUFFER_VALUE_GRADIENT,
-    BUFFER_WEIGHT,          /* stored weight; persistent over steps */
-    BUFFER_WEIGHT_USE,      /* gathered weight (ZeRO-3) */
-    BUFFER_WEIGHT_GRADIENT, /* gradient as BWD_WEIGHT writes it: local, partial over the data atoms */
-    BUFFER_GRADIENT,        /* reduced gradient in the layout in which the optimizer reads it */
-    BUFFER_STATE,           /* optimizer state beside BUFFER_GRADIENT's layout; persistent over steps */
-    BUFFER_STATE_USE,       /* fetched optimizer state */
-    BUFFER_SCALAR,          /* the squared global gradient norm */
-    BUFFER_TEMPORARY,       /* between the steps of a conversion */
+#define BUFFER(id, name, holds) BUFFER_##id,
+#include "planner/program/buffers.def"
+#undef BUFFER
     BUFFER_KIND_COUNT
 };
 /* The words of a program's text, NULL-terminated; likewise those below. */
@@ -46,6 +39,7 @@ struct buffer {
     bool is_weight : 1; /* id names a weight, else a value; SCALAR: id is -1 */
     bool
         persistent : 1; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
+    bool spare : 1;     /* false: buffers are compared by their bytes, of which no bit is padding */
     int8_t ring_atom : 4, part_dim : 4;
     uint8_t element_bytes; /* in the plan's dtype and this kind's precision */
     int stage, id, micro;  /* micro -1: not of one micro-batch */
@@ -65,6 +59,8 @@ struct buffer {
 _Static_assert(MAX_ATOMS <= 4 && MAX_DIMS <= 7, "struct buffer has four bits for each");
 _Static_assert(PLAN_MAX_SLICES <= INT16_MAX, "parts of a buffer are numbered in 16 bits");
 _Static_assert(sizeof(struct buffer) == 64, "a program has as many buffers as instructions");
+/* Whether both are of one form and hold the same thing, perhaps of other micro-batches and in other places. */
+bool buffer_alike(const struct buffer *a, const struct buffer *b);
 /* Its elements, of one rank. */
 static inline int64_t buffer_holds(const struct buffer *buffer)
 {
@@ -98,7 +94,12 @@ struct op_info {
 };
 extern const struct op_info op_info[OP_COUNT];
 
-enum role { ROLE_IN, ROLE_OUT, ROLE_WEIGHT, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_GRADIENT_WEIGHT, ROLE_COUNT };
+enum role {
+#define ROLE(id, name, list, holds, weight) ROLE_##id,
+#include "planner/program/roles.def"
+#undef ROLE
+    ROLE_COUNT
+};
 extern const char *const role_names[ROLE_COUNT + 1];
 extern const char *const program_fold_names[FOLD_LSE + 2]; /* of enum fold */
 /* Which role a COMPUTE writes, ROLE_COUNT: none. The rest it reads. */
@@ -145,6 +146,7 @@ struct instr {
     bool late : 1;           /* of the forward phase, but a part of backward: loss_walk.h */
     bool first : 1;          /* COMPUTE: the first round of a fold: outputs start anew */
     bool accumulate : 1;     /* others: destination += (else overwritten) */
+    unsigned spare : 4;      /* 0: instructions are compared by their bytes, of which no bit is padding */
     uint8_t define;          /* COMPUTE: bit i: operand i of the role that it writes is overwritten, not accumulated */
     uint8_t atoms;           /* collectives inside a stage: mask of the mesh atoms that span the group */
     uint16_t wait_count;     /* see wait_first */
@@ -162,6 +164,9 @@ struct instr {
 };
 _Static_assert(MAX_ATOMS <= 8 && MAX_OPERANDS <= 8, "struct instr has a bit for each");
 _Static_assert(sizeof(struct instr) == 48, "lists of instructions take most of a program's memory");
+/* Whether both do the same, perhaps for other micro-batches, layers and peers' tags: what their waits, pairs and
+ * operands are is another question. */
+bool instr_alike(const struct instr *a, const struct instr *b);
 
 enum { OPERAND_SLOTS = ROLE_COUNT * MAX_OPERANDS };
 _Static_assert(OPERAND_SLOTS <= 32, "struct instr has a bit for each");

@@ -32,13 +32,8 @@ struct search {
 
 static bool same_work(const struct instr *a, const struct instr *b, int micro_batches)
 {
-    bool moved = a->micro < 0 ? b->micro < 0 : b->micro == a->micro + micro_batches;
-    return moved && a->op == b->op && a->phase == b->phase && a->lane == b->lane && a->part == b->part &&
-           a->fold == b->fold && a->again == b->again && a->late == b->late && a->first == b->first &&
-           a->accumulate == b->accumulate && a->define == b->define && a->atoms == b->atoms &&
-           a->wait_count == b->wait_count && a->segment == b->segment && a->round == b->round &&
-           a->operands == b->operands && a->pair_count == b->pair_count && a->peer_stage == b->peer_stage &&
-           a->layer == b->layer;
+    int micro = a->micro < 0 ? a->micro : a->micro + micro_batches;
+    return instr_alike(a, b) && b->micro == micro && a->layer == b->layer && a->wait_count == b->wait_count;
 }
 
 /* Waits for what is near are at the same distance; the others are looked at where the cut is known. */
@@ -85,7 +80,7 @@ static bool find_zone(struct search *s, int stage)
     struct zone *z = &s->zones[stage];
     int micro = -1; /* the last */
     for (int i = 0; i < list->instr_count; i++)
-        micro = list->instrs[i].micro > micro ? list->instrs[i].micro : micro;
+        micro = max_int(micro, list->instrs[i].micro);
     int before = last_forward(list, micro - s->micro_batches, 0),
         after = before < 0 ? -1 : last_forward(list, micro, before);
     if (after < 0)

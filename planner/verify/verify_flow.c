@@ -231,8 +231,7 @@ static bool check_version(const struct flow *f, int stage, int index, const stru
     const struct program *p = f->program;
     int destination = p->pairs[instr->pair_first].destination, source = access_update_source(p, instr);
     const struct buffer *weight = &p->buffers[destination];
-    int count = weight->version_count > 1 ? weight->version_count : 1,
-        newest = source < 0 ? 0 : p->buffers[source].version;
+    int count = max_int(weight->version_count, 1), newest = source < 0 ? 0 : p->buffers[source].version;
     if ((source >= 0) == (count > 1) && newest == made % count && weight->version == (made + 1) % count)
         return true;
     return verify_fail(p, stage, index, f->err, "makes version %d of %d of weight %s of version %d, expected %d of %d",

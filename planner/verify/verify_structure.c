@@ -1,7 +1,9 @@
+#include "base/num.h"
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
 #include "planner/program/recipe.h"
 #include "planner/verify/verify_parts.h"
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -17,23 +19,42 @@ bool verify_fail(const struct program *program, int stage, int index, struct err
                      first + plan_stage_rank_count(program->plan, stage) - 1, message);
 }
 
-/* The versions of a weight are neighbours, in order. */
+/* A number, and the range in which it has to be. */
+struct number {
+    const char *name;
+    int64_t value, least, below;
+};
+
+static bool check_numbers(const struct number *numbers, size_t count, const char *of, int index, struct error *err)
+{
+    for (const struct number *n = numbers; n < numbers + count; n++)
+        if (n->value < n->least || n->value >= n->below)
+            return fail_kind(err, ERROR_BUG, "%s %d: %s %lld, expected it in [%lld, %lld)", of, index, n->name,
+                             (long long)n->value, (long long)n->least, (long long)n->below);
+    return true;
+}
+
+/* The versions of a weight are neighbours, in order, and alike. */
 static bool versions_fit(const struct program *program, int b)
 {
     const struct buffer *buffer = &program->buffers[b];
     int first = b - buffer->version, count = buffer->version_count;
     if (buffer->version == 0 && count <= 1)
         return true;
-    if (buffer->kind != BUFFER_WEIGHT || buffer->version < 0 || buffer->version >= count || first < 0 ||
-        first > program->buffer_count - count)
-        return false;
-    for (int v = 0; v < count; v++) {
+    bool fit = buffer->kind == BUFFER_WEIGHT && is_index(buffer->version, count) && first >= 0 &&
+               first <= program->buffer_count - count;
+    for (int v = 0; fit && v < count; v++) {
         const struct buffer *other = &program->buffers[first + v];
-        if (other->kind != BUFFER_WEIGHT || other->id != buffer->id || other->stage != buffer->stage ||
-            other->version != v || other->version_count != count || other->bytes != buffer->bytes)
-            return false;
+        fit = buffer_alike(other, buffer) && other->version == v && other->version_count == count;
     }
-    return true;
+    return fit;
+}
+
+/* What the buffer wraps is of its own stage and size. */
+static bool wrap_fits(const struct program *program, const struct buffer *buffer)
+{
+    const struct buffer *wrapped = buffer->wraps > 0 ? &program->buffers[buffer->wraps - 1] : buffer;
+    return wrapped->stage == buffer->stage && wrapped->bytes == buffer->bytes;
 }
 
 static bool check_buffer(const struct program *program, int b, struct error *err)
@@ -41,33 +62,33 @@ static bool check_buffer(const struct program *program, int b, struct error *err
     const struct buffer *buffer = &program->buffers[b];
     int ids = buffer->is_weight ? program->graph->weight_count : program->graph->value_count;
     bool scalar = buffer->kind == BUFFER_SCALAR;
-    if ((unsigned)buffer->kind >= BUFFER_KIND_COUNT || buffer->stage < 0 || buffer->stage >= program->stage_count)
-        return fail_kind(err, ERROR_BUG, "buffer %d: kind %d or stage %d does not exist", b, (int)buffer->kind,
-                         buffer->stage);
-    if (scalar ? buffer->id != -1 : buffer->id < 0 || buffer->id >= ids)
-        return fail_kind(err, ERROR_BUG, "buffer %d: there is no %s %d", b, buffer->is_weight ? "weight" : "value",
-                         buffer->id);
-    if (buffer->micro < -1 || buffer->micro >= program->plan->micro_batch_count)
-        return fail_kind(err, ERROR_BUG, "buffer %d: there is no micro-batch %d", b, buffer->micro);
-    if (buffer->part_count < 1 || buffer->part < 0 || buffer->part >= buffer->part_count)
-        return fail_kind(err, ERROR_BUG, "buffer %d: part %d of %d", b, buffer->part, buffer->part_count);
-    if (buffer->part_dim < 0 || buffer->part_dim >= MAX_DIMS || buffer->ring_atom < 0 ||
-        buffer->ring_atom >= MAX_ATOMS || buffer->ring_round < 0)
-        return fail_kind(err, ERROR_BUG, "buffer %d: part of dim %d, round %d of the ring over atom %d", b,
-                         buffer->part_dim, buffer->ring_round, buffer->ring_atom);
-    if (!versions_fit(program, b) || buffer->wraps < 0 || buffer->wraps > program->buffer_count ||
-        (buffer->wraps && (program->buffers[buffer->wraps - 1].stage != buffer->stage ||
-                           program->buffers[buffer->wraps - 1].bytes != buffer->bytes)))
+    const struct number numbers[] = {
+        { "kind", buffer->kind, 0, BUFFER_KIND_COUNT },
+        { "stage", buffer->stage, 0, program->stage_count },
+        { buffer->is_weight ? "weight" : "value", buffer->id, scalar ? -1 : 0, scalar ? 0 : ids },
+        { "micro-batch", buffer->micro, -1, program->plan->micro_batch_count },
+        { "part", buffer->part, 0, buffer->part_count },
+        { "dim of parts", buffer->part_dim, 0, MAX_DIMS },
+        { "atom of the ring", buffer->ring_atom, 0, MAX_ATOMS },
+        { "round of the ring", buffer->ring_round, 0, INT_MAX },
+        { "1 + what it wraps is", buffer->wraps, 0, program->buffer_count + 1 },
+        { "bytes of an element", buffer->element_bytes, 1, UINT8_MAX + 1 },
+        { "bytes", buffer->bytes, 0, INT64_MAX },
+    };
+    if (!check_numbers(numbers, sizeof numbers / sizeof *numbers, "buffer", b, err))
+        return false;
+    if (!versions_fit(program, b) || !wrap_fits(program, buffer))
         return fail_kind(err, ERROR_BUG, "buffer %d: version %d of %d, wraps %d", b, buffer->version,
                          buffer->version_count, buffer->wraps - 1);
-    if (buffer->element_bytes == 0 || buffer->bytes < 0)
-        return fail_kind(err, ERROR_BUG, "buffer %d: elements of %d bytes in %lld bytes", b, buffer->element_bytes,
-                         (long long)buffer->bytes);
-    for (int atom = 0; atom < MAX_ATOMS; atom++)
-        if (buffer->layout.kind[atom] > LAYOUT_ROOT || buffer->layout.dim[atom] >= MAX_DIMS ||
-            buffer->layout.order[atom] >= MAX_ATOMS)
-            return fail_kind(err, ERROR_BUG, "buffer %d: layout kind %d, dim %d of atom %d", b,
-                             buffer->layout.kind[atom], buffer->layout.dim[atom], atom);
+    for (int atom = 0; atom < MAX_ATOMS; atom++) {
+        const struct number layout[] = {
+            { "layout kind", buffer->layout.kind[atom], 0, LAYOUT_ROOT + 1 },
+            { "layout dim", buffer->layout.dim[atom], 0, MAX_DIMS },
+            { "layout order", buffer->layout.order[atom], 0, MAX_ATOMS },
+        };
+        if (!check_numbers(layout, sizeof layout / sizeof *layout, "buffer", b, err))
+            return false;
+    }
     return true;
 }
 
@@ -75,17 +96,19 @@ static bool check_assignment(const struct program *program, int segment, struct 
 {
     const struct assignment *a = &program->assignments[segment];
     int axes = program->graph->segments[segment].axis_count;
-    bool ok =
-        a->ring_atom >= -1 && a->ring_atom < MAX_ATOMS && a->slice_axis >= -1 && a->slice_axis < axes && a->slices >= 1;
+    struct number numbers[MAX_ATOMS + 3] = {
+        { "atom of the ring", a->ring_atom, -1, MAX_ATOMS },
+        { "sliced axis", a->slice_axis, -1, axes },
+        { "slices", a->slices, 1, INT_MAX },
+    };
     for (int atom = 0; atom < MAX_ATOMS; atom++)
-        ok = ok && a->axis[atom] >= AXIS_PASS && a->axis[atom] < axes;
-    return ok || fail_kind(err, ERROR_BUG, "the assignment of segment %d (%s) names axes or atoms that are not there",
-                           segment, program->graph->segments[segment].name);
+        numbers[3 + atom] = (struct number){ "axis of an atom", a->axis[atom], AXIS_PASS, axes };
+    return check_numbers(numbers, MAX_ATOMS + 3, "the assignment of segment", segment, err);
 }
 
 static bool in_stage(const struct program *program, int buffer, int stage)
 {
-    return buffer >= 0 && buffer < program->buffer_count && program->buffers[buffer].stage == stage;
+    return is_index(buffer, program->buffer_count) && program->buffers[buffer].stage == stage;
 }
 
 static bool check_waits(const struct program *program, int stage, int index, struct error *err)
@@ -97,7 +120,7 @@ static bool check_waits(const struct program *program, int stage, int index, str
                            instr->wait_first, instr->wait_count, list->wait_count);
     for (int k = 0; k < instr->wait_count; k++) {
         int wait = list->waits[instr->wait_first + k];
-        if (wait < 0 || wait >= index)
+        if (!is_index(wait, index))
             return verify_fail(program, stage, index, err, "waits for instr %d, which is not earlier in the list",
                                wait);
         if (list->instrs[wait].lane == instr->lane)
@@ -108,43 +131,48 @@ static bool check_waits(const struct program *program, int stage, int index, str
     return true;
 }
 
-/* What the place asks for: which graph operand, value or weight, which kinds of buffer. */
+enum family {
+    FAMILY_VALUE,
+    FAMILY_VALUE_GRADIENT,
+    FAMILY_WEIGHT,
+    FAMILY_GRADIENT,
+    FAMILY_STATE, /* stands beside its gradient, and is named where it is fetched from the host */
+    FAMILY_SCALAR,
+    FAMILY_ANYTHING
+};
+static const enum family family_of[BUFFER_KIND_COUNT] = {
+#define BUFFER(id, name, holds) [BUFFER_##id] = FAMILY_##holds,
+#include "planner/program/buffers.def"
+#undef BUFFER
+};
+
+static bool same_family(enum family a, enum family b)
+{
+    return a == b || a == FAMILY_ANYTHING || b == FAMILY_ANYTHING;
+}
+
+/* What a role asks for: which of the graph's operands, of what kinds. */
 static const struct operand *graph_operand(const struct segment *segment, enum role role, int place)
 {
     switch (role) {
-    case ROLE_IN:
-    case ROLE_GRADIENT_IN:
-        return place < segment->in_count ? &segment->in[place] : NULL;
-    case ROLE_OUT:
-    case ROLE_GRADIENT_OUT:
-        return place < segment->out_count ? &segment->out[place] : NULL;
-    case ROLE_WEIGHT:
-    case ROLE_GRADIENT_WEIGHT:
-        return place < segment->weight_count ? &segment->weight[place] : NULL;
+#define ROLE(id, name, list, holds, weight)                                                                            \
+    case ROLE_##id:                                                                                                    \
+        return place < segment->list##_count ? &segment->list[place] : NULL;
+#include "planner/program/roles.def"
+#undef ROLE
     case ROLE_COUNT:
         break;
     }
     return NULL;
 }
-
-static bool kind_suits(enum buffer_kind kind, enum role role)
-{
-    switch (role) {
-    case ROLE_IN:
-    case ROLE_OUT:
-        return kind == BUFFER_VALUE || kind == BUFFER_TEMPORARY;
-    case ROLE_WEIGHT:
-        return kind == BUFFER_WEIGHT || kind == BUFFER_WEIGHT_USE || kind == BUFFER_TEMPORARY;
-    case ROLE_GRADIENT_IN:
-    case ROLE_GRADIENT_OUT:
-        return kind == BUFFER_VALUE_GRADIENT || kind == BUFFER_TEMPORARY;
-    case ROLE_GRADIENT_WEIGHT:
-        return kind == BUFFER_WEIGHT_GRADIENT || kind == BUFFER_GRADIENT || kind == BUFFER_TEMPORARY;
-    case ROLE_COUNT:
-        break;
-    }
-    return false;
-}
+static const struct {
+    enum family holds;
+    bool is_weight;
+} role_wants[ROLE_COUNT] = {
+#define ROLE(id, name, list, holds, weight) [ROLE_##id] = { FAMILY_##holds, weight },
+#include "planner/program/roles.def"
+#undef ROLE
+};
 
 static bool check_operand(const struct program *program, int stage, int index, enum role role, int place,
                           struct error *err)
@@ -159,8 +187,9 @@ static bool check_operand(const struct program *program, int stage, int index, e
                            "operand %s %d is buffer %d, which is not there or not of this stage", role_names[role],
                            place, b);
     const struct buffer *buffer = &program->buffers[b];
-    bool weight = role == ROLE_WEIGHT || role == ROLE_GRADIENT_WEIGHT;
-    if (buffer->is_weight != weight || buffer->id != operand->id || !kind_suits(buffer->kind, role) || buffer->host)
+    bool weight = role_wants[role].is_weight;
+    if (buffer->is_weight != weight || buffer->id != operand->id || buffer->host ||
+        !same_family(family_of[buffer->kind], role_wants[role].holds))
         return verify_fail(program, stage, index, err, "operand %s %d should hold %s %d, but buffer %d does not",
                            role_names[role], place, weight ? "weight" : "value", operand->id, b);
     if (buffer->micro != -1 && buffer->micro != instr->micro)
@@ -172,7 +201,7 @@ static bool check_operand(const struct program *program, int stage, int index, e
                            buffer->part, program->graph->weights[buffer->id].name, instr->round);
     if (buffer->kind != BUFFER_WEIGHT)
         return true;
-    int count = buffer->version_count > 1 ? buffer->version_count : 1,
+    int count = max_int(buffer->version_count, 1),
         version = schedule_version(program->plan, stage, instr->micro, instr->part) % count;
     if (buffer->version != (version + count) % count)
         return verify_fail(program, stage, index, err, "operand %s %d is version %d of weight %s, expected %d of %d",
@@ -184,12 +213,12 @@ static bool check_operand(const struct program *program, int stage, int index, e
 static bool check_compute(const struct program *program, int stage, int index, struct error *err)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
-    if (instr->segment < 0 || instr->segment >= program->graph->segment_count)
+    if (!is_index(instr->segment, program->graph->segment_count))
         return verify_fail(program, stage, index, err, "there is no segment %d", instr->segment);
     if (instr->lane != LANE_COMPUTE)
         return verify_fail(program, stage, index, err, "computes on lane %s: the workspace is that of lane compute",
                            lane_names[instr->lane]);
-    if (instr->micro < 0 || instr->micro >= program->plan->micro_batch_count || instr->round < 0)
+    if (!is_index(instr->micro, program->plan->micro_batch_count) || instr->round < 0)
         return verify_fail(program, stage, index, err, "micro-batch %d, round %d do not exist", instr->micro,
                            instr->round);
     if (plan_stage_of_work(program->plan, program->graph->segments[instr->segment].layer, instr->micro) != stage)
@@ -203,54 +232,13 @@ static bool check_compute(const struct program *program, int stage, int index, s
     return true;
 }
 
-enum family {
-    FAMILY_VALUE,
-    FAMILY_VALUE_GRADIENT,
-    FAMILY_WEIGHT,
-    FAMILY_GRADIENT,
-    FAMILY_STATE,
-    FAMILY_SCALAR,
-    FAMILY_ANY,
-    FAMILY_NONE
-};
-
-static enum family family_of(enum buffer_kind kind)
-{
-    switch (kind) {
-    case BUFFER_VALUE:
-        return FAMILY_VALUE;
-    case BUFFER_VALUE_GRADIENT:
-        return FAMILY_VALUE_GRADIENT;
-    case BUFFER_WEIGHT:
-    case BUFFER_WEIGHT_USE:
-        return FAMILY_WEIGHT;
-    case BUFFER_WEIGHT_GRADIENT:
-    case BUFFER_GRADIENT:
-        return FAMILY_GRADIENT;
-    case BUFFER_SCALAR:
-        return FAMILY_SCALAR;
-    case BUFFER_TEMPORARY:
-        return FAMILY_ANY;
-    case BUFFER_STATE: /* stands beside its gradient, and is named where it is fetched from the host */
-    case BUFFER_STATE_USE:
-        return FAMILY_STATE;
-    case BUFFER_KIND_COUNT:
-        break;
-    }
-    return FAMILY_NONE;
-}
-
-static bool moves_to_host(enum op op)
-{
-    return op == OP_OFFLOAD || op == OP_FETCH;
-}
-
 /* A copy to or from the host changes nothing. */
 static bool same_form(const struct buffer *a, const struct buffer *b)
 {
-    return layout_equal(&a->layout, &b->layout) && a->bytes == b->bytes && a->micro == b->micro &&
-           a->ring_round == b->ring_round && a->ring_atom == b->ring_atom && a->part == b->part &&
-           a->part_count == b->part_count && a->part_dim == b->part_dim;
+    struct buffer moved = *a;
+    moved.kind = b->kind;
+    moved.host = b->host;
+    return a->micro == b->micro && buffer_alike(&moved, b);
 }
 
 /* Copies alone touch the host's arena, each from the one side to the other. */
@@ -272,38 +260,32 @@ static bool check_memory(const struct program *program, int stage, int index, co
 /* A conversion moves one thing from layout to layout; a sum over micro-batches may end in a buffer of none. */
 static bool same_content(const struct instr *instr, const struct buffer *source, const struct buffer *destination)
 {
-    enum family from = family_of(source->kind), to = family_of(destination->kind);
+    enum family from = family_of[source->kind], to = family_of[destination->kind];
+    bool state = from == FAMILY_STATE || to == FAMILY_STATE;
     if (instr->op == OP_NORM)
         return source->kind == BUFFER_GRADIENT && to == FAMILY_SCALAR;
-    if (source->is_weight != destination->is_weight || source->id != destination->id)
-        return false;
-    if (source->micro != destination->micro && source->micro != -1 && destination->micro != -1)
+    if (source->is_weight != destination->is_weight || source->id != destination->id ||
+        (source->micro != destination->micro && min_int(source->micro, destination->micro) != -1))
         return false;
     if (instr->op == OP_UPDATE)
         return source->kind == BUFFER_GRADIENT && destination->kind == BUFFER_WEIGHT;
-    if (from == FAMILY_STATE || to == FAMILY_STATE)
-        return from == to && moves_to_host(instr->op) && same_form(source, destination);
-    if (moves_to_host(instr->op))
-        return source->kind == destination->kind && same_form(source, destination);
+    if (op_info[instr->op].traffic == TRAFFIC_HOST)
+        return same_form(source, destination) && (state ? from == to : source->kind == destination->kind);
     if (instr->op == OP_NORM_REDUCE)
         return from == FAMILY_SCALAR && to == FAMILY_SCALAR;
-    return from != FAMILY_NONE && to != FAMILY_NONE && (from == to || from == FAMILY_ANY || to == FAMILY_ANY);
+    return !state && same_family(from, to);
 }
 
 /* The norm, the state that was fetched, or another version of the weight that is updated. */
 static bool suits_update(const struct program *program, const struct instr *instr, const struct pair *pair)
 {
-    const struct buffer *b = &program->buffers[pair->source];
-    int weight = program->pairs[instr->pair_first].destination;
+    int updated = program->pairs[instr->pair_first].destination;
+    const struct buffer *b = &program->buffers[pair->source], *weight = &program->buffers[max_int(updated, 0)];
+    bool own = is_index(updated, program->buffer_count) && b->id == weight->id;
     if (b->kind == BUFFER_STATE_USE)
-        return pair->destination == pair->source && weight >= 0 && weight < program->buffer_count &&
-               b->id == program->buffers[weight].id;
-    if (pair->destination != -1)
-        return false;
-    if (b->kind == BUFFER_SCALAR)
-        return true;
-    return b->kind == BUFFER_WEIGHT && weight >= 0 && weight < program->buffer_count && weight != pair->source &&
-           b->id == program->buffers[weight].id && b->version_count == program->buffers[weight].version_count;
+        return own && pair->destination == pair->source;
+    bool version = own && b->kind == BUFFER_WEIGHT && b != weight && b->version_count == weight->version_count;
+    return pair->destination == -1 && (version || b->kind == BUFFER_SCALAR);
 }
 
 /* An update finds its state on the device. */
@@ -332,10 +314,10 @@ static bool check_pairs(const struct program *program, int stage, int index, str
         bool beside = instr->op == OP_UPDATE && k > 0; /* what the update works with */
         if (beside && in_stage(program, pair->source, stage) && suits_update(program, instr, pair))
             continue;
-        if ((source && !in_stage(program, pair->source, from)) || (!source && pair->source != -1))
+        if (source ? !in_stage(program, pair->source, from) : pair->source != -1)
             return verify_fail(program, stage, index, err, "source buffer %d is not there or not of stage %d",
                                pair->source, from);
-        if ((destination && !in_stage(program, pair->destination, to)) || (!destination && pair->destination != -1))
+        if (destination ? !in_stage(program, pair->destination, to) : pair->destination != -1)
             return verify_fail(program, stage, index, err, "destination buffer %d is not there or not of stage %d",
                                pair->destination, to);
         if (source && destination &&
@@ -351,14 +333,21 @@ static bool check_pairs(const struct program *program, int stage, int index, str
 static bool check_group(const struct program *program, int stage, int index, struct error *err)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
-    bool transfer = instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    static const struct {
+        enum op op;
+        enum lane lane;
+    } own_lanes[] = {
+        { OP_SEND, LANE_SEND },
+        { OP_RECEIVE, LANE_RECEIVE },
+        { OP_OFFLOAD, LANE_COPY_OUT },
+        { OP_FETCH, LANE_COPY_IN },
+    };
+    enum lane lane = instr->lane;
+    for (size_t i = 0; i < sizeof own_lanes / sizeof *own_lanes; i++)
+        lane = instr->op == own_lanes[i].op ? own_lanes[i].lane : lane;
+    bool transfer = op_info[instr->op].traffic == TRAFFIC_MESSAGE;
     bool group = op_info[instr->op].collective && instr->op != OP_NORM_REDUCE;
-    enum lane lane = instr->op == OP_SEND      ? LANE_SEND
-                     : instr->op == OP_RECEIVE ? LANE_RECEIVE
-                     : instr->op == OP_OFFLOAD ? LANE_COPY_OUT
-                     : instr->op == OP_FETCH   ? LANE_COPY_IN
-                                               : instr->lane;
-    if (transfer && (instr->peer_stage < 0 || instr->peer_stage >= program->stage_count || instr->peer_stage == stage))
+    if (transfer && (!is_index(instr->peer_stage, program->stage_count) || instr->peer_stage == stage))
         return verify_fail(program, stage, index, err, "there is no peer stage %d", instr->peer_stage);
     if (!transfer && (instr->peer_stage != -1 || instr->tag != -1))
         return verify_fail(program, stage, index, err, "has peer stage %d and tag %d, but stays inside its stage",
