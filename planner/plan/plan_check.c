@@ -5,8 +5,9 @@
 #include "planner/program/schedule.h"
 #include <limits.h>
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A replica that takes turns is its predecessor once more. */
 static bool check_turn(const struct plan *plan, int s, struct error *err)
@@ -141,57 +142,64 @@ static bool check_stages(const struct plan *plan, struct error *err)
     return check_ranks(plan, err);
 }
 
+/* A decision that is a number, and its range. */
+struct decided_number {
+    const char *name;
+    int64_t value, least, most;
+};
+
+/* layer: whose they are; -1: the plan's. */
+static bool check_ranges(const struct decided_number *numbers, size_t count, int layer, struct error *err)
+{
+    char of[32] = "";
+    if (layer >= 0)
+        snprintf(of, sizeof of, "layer %d: ", layer);
+    for (const struct decided_number *n = numbers; n < numbers + count; n++)
+        if (n->value < n->least || n->value > n->most)
+            return fail(err, "plan: %s%s: expected %lld to %lld, found %lld", of, n->name, (long long)n->least,
+                        (long long)n->most, (long long)n->value);
+    return true;
+}
+
 static bool check_numbers(const struct plan *plan, struct error *err)
 {
-    if (plan->micro_batch_count < 1 || plan->micro_batch_count > PLAN_MAX_MICRO_BATCHES)
-        return fail(err, "plan: expected 1 to %d micro-batches, found %d; larger micro-batches make fewer",
-                    PLAN_MAX_MICRO_BATCHES, plan->micro_batch_count);
-    if (plan->extra_in_flight < 0 || plan->extra_in_flight > PLAN_MAX_MICRO_BATCHES)
-        return fail(err, "plan: extra_in_flight: expected 0 to %d, found %d", PLAN_MAX_MICRO_BATCHES,
-                    plan->extra_in_flight);
-    if (plan->bucket_bytes < 0)
-        return fail(err, "plan: bucket_bytes: expected 0 or more, found %lld", (long long)plan->bucket_bytes);
-    if (plan->prefetch < 0 || plan->prefetch > PLAN_MAX_PREFETCH)
-        return fail(err, "plan: prefetch: expected 0 to %d, found %d", PLAN_MAX_PREFETCH, plan->prefetch);
-    if (plan->loss_chunks < 1 || plan->loss_chunks > PLAN_MAX_LOSS_CHUNKS)
-        return fail(err, "plan: loss_chunks: expected 1 to %d, found %d", PLAN_MAX_LOSS_CHUNKS, plan->loss_chunks);
-    if (plan->clock < 0 || plan->clock >= CLOCK_COUNT)
-        return fail(err, "plan: clock: expected 0 to %d, found %d", CLOCK_COUNT - 1, plan->clock);
-    if (!isfinite(plan->clip_norm) || plan->clip_norm < 0)
-        return fail(err, "plan: clip_norm: expected 0 (off) or a positive finite number, found %g", plan->clip_norm);
-    if ((int)plan->dtype < 0 || (int)plan->dtype >= DTYPE_COUNT)
-        return fail(err, "plan: dtype: expected 0 to %d, found %d", DTYPE_COUNT - 1, (int)plan->dtype);
     int schedule_count = 0;
     while (schedules[schedule_count])
         schedule_count++;
-    if (plan->schedule < 0 || plan->schedule >= schedule_count)
-        return fail(err, "plan: schedule: expected 0 to %d, found %d", schedule_count - 1, plan->schedule);
-    return true;
+    const struct decided_number numbers[] = {
+        { "extra_in_flight", plan->extra_in_flight, 0, PLAN_MAX_MICRO_BATCHES },
+        { "bucket_bytes", plan->bucket_bytes, 0, INT64_MAX },
+        { "prefetch", plan->prefetch, 0, PLAN_MAX_PREFETCH },
+        { "loss_chunks", plan->loss_chunks, 1, PLAN_MAX_LOSS_CHUNKS },
+        { "clock", plan->clock, 0, CLOCK_COUNT - 1 },
+        { "dtype", (int)plan->dtype, 0, DTYPE_COUNT - 1 },
+        { "schedule", plan->schedule, 0, schedule_count - 1 },
+    };
+    if (plan->micro_batch_count < 1 || plan->micro_batch_count > PLAN_MAX_MICRO_BATCHES)
+        return fail(err, "plan: expected 1 to %d micro-batches, found %d; larger micro-batches make fewer",
+                    PLAN_MAX_MICRO_BATCHES, plan->micro_batch_count);
+    if (!isfinite(plan->clip_norm) || plan->clip_norm < 0)
+        return fail(err, "plan: clip_norm: expected 0 (off) or a positive finite number, found %g", plan->clip_norm);
+    return check_ranges(numbers, sizeof numbers / sizeof *numbers, -1, err);
 }
 
 static bool check_layer(const struct plan *plan, int index, struct error *err)
 {
     const struct plan_layer *layer = &plan->layers[index];
+    const struct decided_number numbers[] = {
+        { "zero", layer->zero, 0, 3 },
+        { "recompute", layer->recompute, 0, RECOMPUTE_COUNT - 1 },
+        { "offload", layer->offload, 0, OFFLOAD_COUNT - 1 },
+        { "reshard", layer->reshard, 0, RESHARD_COUNT - 1 },
+        { "slices", layer->slices, 1, INT_MAX },
+    };
     for (int i = 0; i < MAX_ATOMS; i++)
-        if (layer->dim[i] < 0 || layer->dim[i] >= DIM_COUNT || (i >= plan->atom_count && layer->dim[i] != DIM_none))
+        if (!is_index(layer->dim[i], i < plan->atom_count ? DIM_COUNT : DIM_none + 1))
             return fail(
                 err,
                 "plan: layer %d: atom %d: expected a dimension 0 to %d (none beyond the plan's %d atoms), found %d",
                 index, i, DIM_COUNT - 1, plan->atom_count, layer->dim[i]);
-    if (layer->zero < 0 || layer->zero > 3)
-        return fail(err, "plan: layer %d: zero: expected 0 to 3, found %d", index, layer->zero);
-    if (layer->recompute < 0 || layer->recompute >= RECOMPUTE_COUNT)
-        return fail(err, "plan: layer %d: recompute: expected 0 to %d, found %d", index, RECOMPUTE_COUNT - 1,
-                    layer->recompute);
-    if (layer->offload < 0 || layer->offload >= OFFLOAD_COUNT)
-        return fail(err, "plan: layer %d: offload: expected 0 to %d, found %d", index, OFFLOAD_COUNT - 1,
-                    layer->offload);
-    if (layer->reshard < 0 || layer->reshard >= RESHARD_COUNT)
-        return fail(err, "plan: layer %d: reshard: expected 0 to %d, found %d", index, RESHARD_COUNT - 1,
-                    layer->reshard);
-    if (layer->slices < 1)
-        return fail(err, "plan: layer %d: slices: expected at least 1, found %d", index, layer->slices);
-    return true;
+    return check_ranges(numbers, sizeof numbers / sizeof *numbers, index, err);
 }
 
 /* Sequences of a micro-batch are dealt out over the batch-splitting atoms of every layer: *unit is the smallest batch
