@@ -9,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool text_is(const char *string, const char *word)
+{
+    return string && strcmp(string, word) == 0;
+}
+
 /* ---- growing text ---- */
 
 /* Room for extra more bytes and the terminator. */

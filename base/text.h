@@ -11,6 +11,8 @@ struct text {
     bool failed; /* memory ran out: everything after is dropped; check once at the end */
 };
 
+/* Whether it is that word; NULL is none. */
+bool text_is(const char *string, const char *word);
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t count);
 void text_add_quoted(struct text *text, const char *word); /* in single quotes, as one word of a shell */

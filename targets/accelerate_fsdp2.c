@@ -237,15 +237,8 @@ static bool write(struct launch_files *out, const struct launch *launch, const s
     return good;
 }
 
-/* The key alone, or in its section. */
-static const char *key_of(char out[128], const struct settings *settings, const char *section, const char *key)
-{
-    snprintf(out, 128, "%s.%s", section, key);
-    for (int i = 0; i < settings->count; i++)
-        if (strcmp(settings->list[i].key, out) == 0)
-            return out;
-    return key;
-}
+/* The options stand alone, or in their section. */
+static const char *const of_mesh[] = { "", "parallelism_config", NULL }, *const of_fsdp[] = { "", "fsdp_config", NULL };
 
 static bool read_degrees(struct launch_read *out, struct settings *settings, struct error *err)
 {
@@ -253,17 +246,21 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     int64_t replicas = 1, group = 1, ulysses = 1;
     static const char *const strategies[] = { "allgather", "alltoall", NULL };
     int strategy = 0;
-    char key[128];
-    bool said = false, also;
-#define SIZE(name) key_of(key, settings, "parallelism_config", "parallelism_config_" name)
-    if (!settings_int(settings, SIZE("dp_replicate_size"), 1, MOST_DEGREE, &replicas, &said, err) ||
-        !settings_int(settings, SIZE("dp_shard_size"), 1, MOST_DEGREE, &group, &also, err) ||
-        !settings_int(settings, SIZE("tp_size"), 1, MOST_DEGREE, &launch->tensor, NULL, err) ||
-        !settings_int(settings, SIZE("cp_size"), 1, MOST_DEGREE, &launch->context, NULL, err) ||
-        !settings_int(settings, SIZE("sp_size"), 1, MOST_DEGREE, &ulysses, NULL, err) ||
-        !settings_word(settings, SIZE("cp_comm_strategy"), strategies, &strategy, NULL, err))
+    bool said, also;
+    const struct settings_option options[] = {
+        { "parallelism_config_dp_replicate_size", .integer = &replicas, .least = 1, .most = MOST_DEGREE,
+          .sections = of_mesh, .said = &said },
+        { "parallelism_config_dp_shard_size", .integer = &group, .least = 1, .most = MOST_DEGREE, .sections = of_mesh,
+          .said = &also },
+        { "parallelism_config_tp_size", .integer = &launch->tensor, .least = 1, .most = MOST_DEGREE,
+          .sections = of_mesh },
+        { "parallelism_config_cp_size", .integer = &launch->context, .least = 1, .most = MOST_DEGREE,
+          .sections = of_mesh },
+        { "parallelism_config_sp_size", .integer = &ulysses, .least = 1, .most = MOST_DEGREE, .sections = of_mesh },
+        { "parallelism_config_cp_comm_strategy", .word = &strategy, .words = strategies, .sections = of_mesh },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
-#undef SIZE
     settings_take_all(settings, "parallelism_config.parallelism_config_cp_backend");
     settings_take_all(settings, "parallelism_config_cp_backend");
     if (launch->context > 1 && strategy == 1)
@@ -313,20 +310,21 @@ static bool read_fsdp(struct launch_read *out, struct settings *settings, struct
     bool reshard = true, offload = false, again = false, keep = false, said;
     static const char *const precisions[] = { "no", "bf16", "fp16", "fp8", NULL };
     int type = 1;
-    char key[128];
-#define FSDP(name) key_of(key, settings, "fsdp_config", "fsdp_" name)
-    if (!settings_int(settings, FSDP("version"), 1, 2, &version, &said, err))
+    const struct settings_option options[] = {
+        { "fsdp_version", .integer = &version, .least = 1, .most = 2, .sections = of_fsdp, .said = &said },
+        { "fsdp_reshard_after_forward", .flag = &reshard, .sections = of_fsdp },
+        { "fsdp_offload_params", .flag = &offload, .sections = of_fsdp },
+        { "fsdp_activation_checkpointing", .flag = &again, .sections = of_fsdp },
+        { "fsdp_activation_checkpointing_offload", .flag = &keep, .sections = of_fsdp },
+        { "mixed_precision", .word = &type, .words = precisions, .said = &out->says_dtype },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     if (version != 2)
         return fail(err, "%s: fsdp_version: expected 2, found %s", settings->name, said ? "1" : "none, which is 1");
-    if (!settings_bool(settings, FSDP("reshard_after_forward"), &reshard, NULL, err) ||
-        !settings_bool(settings, FSDP("offload_params"), &offload, NULL, err) ||
-        !settings_bool(settings, FSDP("activation_checkpointing"), &again, NULL, err) ||
-        !settings_bool(settings, FSDP("activation_checkpointing_offload"), &keep, NULL, err) ||
-        !settings_word(settings, "mixed_precision", precisions, &type, &out->says_dtype, err))
-        return false;
-    const struct setting *wrap = settings_take(settings, FSDP("auto_wrap_policy"));
-#undef FSDP
+    const struct setting *alone = settings_take(settings, "fsdp_auto_wrap_policy"),
+                         *inside = settings_take(settings, "fsdp_config.fsdp_auto_wrap_policy"),
+                         *wrap = inside ? inside : alone;
     if (type == 3)
         return fail(err, "%s: mixed_precision fp8 is not planned for this target", settings->name);
     if (offload)

@@ -74,14 +74,17 @@ static bool read_memory(struct launch_read *out, struct settings *settings, stru
     struct launch *l = &out->launch;
     int recompute = 0, sum = 0;
     bool shards = false, gathers = false, training = true, weights = false, activations = false, state = false;
-    if (!settings_word(settings, "activation_recompute", again, &recompute, NULL, err) ||
-        !settings_word(settings, "tensor_par_comm_type", sums, &sum, NULL, err) ||
-        !settings_bool(settings, "optimizer_sharding", &shards, NULL, err) ||
-        !settings_bool(settings, "seq_par_ag_redo", &gathers, NULL, err) ||
-        !settings_bool(settings, "training", &training, NULL, err) ||
-        !settings_bool(settings, "weight_offload", &weights, NULL, err) ||
-        !settings_bool(settings, "activations_offload", &activations, NULL, err) ||
-        !settings_bool(settings, "optimizer_offload", &state, NULL, err))
+    const struct settings_option options[] = {
+        { "activation_recompute", .word = &recompute, .words = again },
+        { "tensor_par_comm_type", .word = &sum, .words = sums },
+        { "optimizer_sharding", .flag = &shards },
+        { "seq_par_ag_redo", .flag = &gathers },
+        { "training", .flag = &training },
+        { "weight_offload", .flag = &weights },
+        { "activations_offload", .flag = &activations },
+        { "optimizer_offload", .flag = &state },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     if (!training)
         return refuse(settings, err, "training: false: inference cannot be priced here");
@@ -116,9 +119,12 @@ static bool read_rest(struct launch_read *out, struct settings *settings, struct
         if (strcmp(settings->list[i].key, "tensor_par_overlap") == 0 ||
             strcmp(settings->list[i].key, "data_par_overlap") == 0)
             out->ignored_count++;
-    if (!settings_word(settings, "tensor_par_overlap", overlaps, &overlap, NULL, err) ||
-        !settings_word(settings, "attention_type", heads, &kind, NULL, err) ||
-        !settings_bool(settings, "data_par_overlap", &overlapped, NULL, err))
+    const struct settings_option options[] = {
+        { "tensor_par_overlap", .word = &overlap, .words = overlaps },
+        { "attention_type", .word = &kind, .words = heads },
+        { "data_par_overlap", .flag = &overlapped },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     if (overlap > 0 && l->tensor == 1)
         return refuse(settings, err, "tensor_par_overlap: expected tensor_par above 1");

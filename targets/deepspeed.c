@@ -304,17 +304,20 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     static const char *const devices[] = { "none", "cpu", "nvme", NULL };
     int optimizer = 0, parameters = 0;
     int64_t mics = 0, hpz = 1;
-    if (!settings_int(settings, "zero_stage", 0, 3, &launch->zero, NULL, err) ||
-        !settings_int(settings, "deepspeed_config.zero_stage", 0, 3, &launch->zero, NULL, err) ||
-        !settings_int(settings, "zero_optimization.stage", 0, 3, &launch->zero, NULL, err) ||
-        !settings_word(settings, "offload_optimizer_device", devices, &optimizer, NULL, err) ||
-        !settings_word(settings, "deepspeed_config.offload_optimizer_device", devices, &optimizer, NULL, err) ||
-        !settings_word(settings, "zero_optimization.offload_optimizer.device", devices, &optimizer, NULL, err) ||
-        !settings_word(settings, "offload_param_device", devices, &parameters, NULL, err) ||
-        !settings_word(settings, "deepspeed_config.offload_param_device", devices, &parameters, NULL, err) ||
-        !settings_word(settings, "zero_optimization.offload_param.device", devices, &parameters, NULL, err) ||
-        !settings_int(settings, "zero_optimization.mics_shard_size", -1, MOST_DEGREE, &mics, NULL, err) ||
-        !settings_int(settings, "zero_optimization.zero_hpz_partition_size", 1, MOST_DEGREE, &hpz, NULL, err))
+    const struct settings_option options[] = {
+        { "zero_stage", .integer = &launch->zero, .most = 3 },
+        { "deepspeed_config.zero_stage", .integer = &launch->zero, .most = 3 },
+        { "zero_optimization.stage", .integer = &launch->zero, .most = 3 },
+        { "offload_optimizer_device", .word = &optimizer, .words = devices },
+        { "deepspeed_config.offload_optimizer_device", .word = &optimizer, .words = devices },
+        { "zero_optimization.offload_optimizer.device", .word = &optimizer, .words = devices },
+        { "offload_param_device", .word = &parameters, .words = devices },
+        { "deepspeed_config.offload_param_device", .word = &parameters, .words = devices },
+        { "zero_optimization.offload_param.device", .word = &parameters, .words = devices },
+        { "zero_optimization.mics_shard_size", .integer = &mics, .least = -1, .most = MOST_DEGREE },
+        { "zero_optimization.zero_hpz_partition_size", .integer = &hpz, .least = 1, .most = MOST_DEGREE },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     if (parameters != 0)
         return fail(err, "%s: offload_param: weights in host memory are not planned", settings->name);
@@ -330,7 +333,7 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
         return fail(err, "%s: zero_hpz_partition_size %lld: second shards within nodes are not planned", settings->name,
                     (long long)hpz);
     launch->offload = optimizer == 1 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
-    launch->shard_group = mics > 0 ? mics : 0;
+    launch->shard_group = max_i64(mics, 0);
     return true;
 }
 
@@ -339,11 +342,12 @@ static bool read_precision(struct launch_read *out, struct settings *settings, s
     bool bf16 = false, fp16 = false, bf16_said, fp16_said, also;
     static const char *const precisions[] = { "no", "bf16", "fp16", NULL };
     int type = -1;
-    if (!settings_bool(settings, "bf16.enabled", &bf16, &bf16_said, err) ||
-        !settings_bool(settings, "bf16", &bf16, &also, err) ||
-        !settings_bool(settings, "fp16.enabled", &fp16, &fp16_said, err) ||
-        !settings_bool(settings, "fp16", &fp16, NULL, err) ||
-        !settings_word(settings, "mixed_precision", precisions, &type, NULL, err))
+    const struct settings_option options[] = {
+        { "bf16.enabled", .flag = &bf16, .said = &bf16_said },     { "bf16", .flag = &bf16, .said = &also },
+        { "fp16.enabled", .flag = &fp16, .said = &fp16_said },     { "fp16", .flag = &fp16 },
+        { "mixed_precision", .word = &type, .words = precisions },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     if (bf16 && fp16)
         return fail(err, "%s: expected bf16 or fp16, found both enabled", settings->name);
@@ -363,9 +367,12 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
     struct launch *launch = &out->launch;
     int64_t all = 0, micro = said->micro_said ? said->micro : 0,
             steps = said->accumulation_said ? said->accumulation : 0;
-    if (!settings_int(settings, "train_batch_size", 1, MOST, &all, NULL, err) ||
-        !settings_int(settings, "train_micro_batch_size_per_gpu", 1, MOST, &micro, NULL, err) ||
-        !settings_int(settings, "deepspeed_config.gradient_accumulation_steps", 1, MOST, &steps, NULL, err))
+    const struct settings_option options[] = {
+        { "train_batch_size", .integer = &all, .least = 1, .most = MOST },
+        { "train_micro_batch_size_per_gpu", .integer = &micro, .least = 1, .most = MOST },
+        { "deepspeed_config.gradient_accumulation_steps", .integer = &steps, .least = 1, .most = MOST },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     int64_t ranks = launch->data, product;
     if (ranks == 0 && all > 0 && micro > 0 && steps > 0 && all % (micro * steps) == 0) {
@@ -412,11 +419,14 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
 static bool read_degrees(struct launch_read *out, struct settings *settings, struct error *err)
 {
     struct launch *launch = &out->launch;
-    if (!settings_int(settings, "tensor_parallel.autotp_size", 0, MOST_DEGREE, &launch->tensor, NULL, err) ||
-        !settings_int(settings, "parallelism_config.parallelism_config_sp_size", 1, MOST_DEGREE, &launch->context, NULL,
-                      err) ||
-        !settings_int(settings, "sequence_parallel_size", 1, MOST_DEGREE, &launch->context, NULL, err) ||
-        !settings_int(settings, "x-cleave.devices", 1, MOST, &out->devices, NULL, err))
+    const struct settings_option options[] = {
+        { "tensor_parallel.autotp_size", .integer = &launch->tensor, .most = MOST_DEGREE },
+        { "parallelism_config.parallelism_config_sp_size", .integer = &launch->context, .least = 1,
+          .most = MOST_DEGREE },
+        { "sequence_parallel_size", .integer = &launch->context, .least = 1, .most = MOST_DEGREE },
+        { "x-cleave.devices", .integer = &out->devices, .least = 1, .most = MOST },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     launch->tensor = launch->tensor > 0 ? launch->tensor : 1;
     int64_t others = launch->tensor * launch->context;
@@ -464,23 +474,25 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     bool again = false;
     int64_t sequence = 0;
     double clip = 0;
-    bool clip_said = false, config_clip_said = false;
-    if (!settings_word(&settings, "distributed_type", types, &type, NULL, err) ||
+    bool clip_said = false;
+    const struct settings_option options[] = {
+        { "distributed_type", .word = &type, .words = types },
+        { "x-cleave.sequence", .integer = &sequence, .least = 1, .most = MOST, .said = &out->says_sequence },
+        { "parallelism_config.parallelism_config_sp_seq_length", .integer = &sequence, .least = 1, .most = MOST },
+        { "x-cleave.gradient_checkpointing", .flag = &again },
+        { "gradient_clipping", .real = &clip, .said = &clip_said },
+        { "deepspeed_config.gradient_clipping", .real = &clip, .said = &clip_said },
+    };
+    if (!settings_read(&settings, options, sizeof options / sizeof *options, err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
-        !read_precision(out, &settings, err) || !read_batch(out, &settings, &said, err) ||
-        !settings_int(&settings, "x-cleave.sequence", 1, MOST, &sequence, &out->says_sequence, err) ||
-        !settings_int(&settings, "parallelism_config.parallelism_config_sp_seq_length", 1, MOST, &sequence, NULL,
-                      err) ||
-        !settings_bool(&settings, "x-cleave.gradient_checkpointing", &again, NULL, err) ||
-        !settings_double(&settings, "gradient_clipping", 0, &clip, &clip_said, err) ||
-        !settings_double(&settings, "deepspeed_config.gradient_clipping", 0, &clip, &config_clip_said, err))
+        !read_precision(out, &settings, err) || !read_batch(out, &settings, &said, err))
         return false;
     launch->recompute = again || said.recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     launch->sequence = sequence > 0 ? sequence : said.sequence;
     out->says_sequence = launch->sequence > 0;
     launch->optimizer = said.optimizer;
-    launch->clip_norm = clip_said || config_clip_said ? clip : said.clip_said ? said.clip : 0;
+    launch->clip_norm = clip_said ? clip : said.clip_said ? said.clip : 0;
     if (launch->data * launch->context == 1)
         launch->zero = 0;
     if (launch->shard_group > 0 && launch->data > 0 && launch->data % launch->shard_group != 0)

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "targets/launch.h"
 #include "models/whole_blocks.h"
 #include "planner/program/schedule.h"
@@ -155,7 +156,7 @@ static bool read_recompute(struct launch *out, const struct plan *plan, const st
     for (int s = 0; s < plan->stage_count; s++)
         for (int c = 0; c < plan->chunk_count; c++) {
             count_again(&first, &blocks, plan, graph, plan_stage_chunk(plan, s, c));
-            most = first > most ? first : most;
+            most = max_int(most, first);
             some_kept = some_kept || first < blocks;
         }
     for (int l = 0; l < plan->layer_count; l++)
@@ -305,20 +306,52 @@ void launch_optimizer_detail(struct text *out, const struct launch *launch, cons
     optimizer_describe(out, &launch->optimizer);
 }
 
+enum { LAUNCH_NUMBERS = 25 };
+
+/* What the launch says in whole numbers; where there is nothing to say, 0. */
+static void put_numbers(int64_t out[LAUNCH_NUMBERS], const struct launch *l)
+{
+    const int64_t numbers[LAUNCH_NUMBERS] = {
+        l->tensor,
+        l->context,
+        l->pipeline,
+        l->data,
+        l->expert,
+        l->experts_whole,
+        l->shard_group,
+        l->sequence_parallel,
+        l->context > 1 ? l->context_dimension : 0,
+        l->schedule,
+        l->chunks,
+        l->chunk_group,
+        l->micro_batch,
+        l->batch,
+        l->sequence,
+        l->dtype,
+        l->zero,
+        l->reshard,
+        l->recompute,
+        l->recompute_first,
+        (int64_t)l->excepted,
+        l->offload,
+        l->prefetch,
+        l->loss_chunks,
+        l->bucket_bytes,
+    };
+    memcpy(out, numbers, sizeof numbers);
+}
+
 bool launch_equal(const struct launch *a, const struct launch *b)
 {
-    bool whole = a->pipeline == 1 && a->chunks == 1, pieces = whole || a->piece_count == b->piece_count;
-    for (int i = 0; pieces && !whole && i < a->piece_count; i++)
-        pieces = a->piece_blocks[i] == b->piece_blocks[i];
-    pieces = pieces && a->further == b->further && (a->further == 0 || whole || a->further_piece == b->further_piece);
-    return pieces && a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
-           a->data == b->data && a->expert == b->expert && a->experts_whole == b->experts_whole &&
-           a->shard_group == b->shard_group && a->sequence_parallel == b->sequence_parallel &&
-           (a->context == 1 || a->context_dimension == b->context_dimension) && a->schedule == b->schedule &&
-           a->chunks == b->chunks && a->chunk_group == b->chunk_group && a->micro_batch == b->micro_batch &&
-           a->batch == b->batch && a->sequence == b->sequence && a->dtype == b->dtype &&
-           optimizer_equal(&a->optimizer, &b->optimizer) && a->zero == b->zero && a->reshard == b->reshard &&
-           a->recompute == b->recompute && a->recompute_first == b->recompute_first && a->excepted == b->excepted &&
-           a->offload == b->offload && a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks &&
-           a->bucket_bytes == b->bucket_bytes && a->clip_norm == b->clip_norm;
+    int64_t of_a[LAUNCH_NUMBERS], of_b[LAUNCH_NUMBERS];
+    bool whole = a->pipeline == 1 && a->chunks == 1;
+    put_numbers(of_a, a);
+    put_numbers(of_b, b);
+    if (memcmp(of_a, of_b, sizeof of_a) != 0 || !optimizer_equal(&a->optimizer, &b->optimizer) ||
+        a->clip_norm != b->clip_norm || a->further != b->further)
+        return false;
+    for (int i = 0; !whole && i < a->piece_count; i++)
+        if (a->piece_count != b->piece_count || a->piece_blocks[i] != b->piece_blocks[i])
+            return false;
+    return whole || (a->piece_count == b->piece_count && (a->further == 0 || a->further_piece == b->further_piece));
 }

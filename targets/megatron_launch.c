@@ -81,7 +81,7 @@ static bool read_modules(uint64_t *out, const char *words, struct error *err)
             return fail(err,
                         "--recompute-modules: expected core_attn, layernorm, mla_up_proj, mlp, moe, moe_act or "
                         "shared_experts, found \"%.*s\"",
-                        length > 64 ? 64 : length, p);
+                        min_int(length, 64), p);
         *out |= found >= 0 ? module_operators(found) : 0;
         p += length + (p[length] == ' ');
     }
@@ -203,91 +203,76 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
 
 /* ---- in ---- */
 
-struct checks {
-    const struct megatron_args *args;
-    const char *name;
-    struct error *err;
-};
-
-/* Each as Megatron-LM itself would refuse it, with its rule's name. */
 static bool refuse(struct error *err, const char *name, const char *rule, const char *text)
 {
     return fail(err, "%s: Megatron-LM refuses it: %s (%s)", name, text, rule);
 }
 
+/* Each as Megatron-LM itself would refuse it, with its rule's name. */
 static bool check_args(const struct megatron_args *a, const char *name, struct error *err)
 {
-    bool full = a->granularity && strcmp(a->granularity, "full") == 0;
-    bool selective = a->granularity && strcmp(a->granularity, "selective") == 0;
-    if ((a->chunk_layers > 0) + (a->chunks > 0) + (a->layout != NULL) > 1)
-        return refuse(err, name, "one-layout",
-                      "no more than one of --num-layers-per-virtual-pipeline-stage, "
-                      "--num-virtual-stages-per-pipeline-rank and --pipeline-model-parallel-layout may be given");
-    if (a->layout && (a->first_layers || a->last_layers || a->embedding_counts || a->loss_counts))
-        return refuse(err, name, "one-layout",
-                      "--pipeline-model-parallel-layout goes with no other argument that splits layers over stages");
-    if ((a->first_layers || a->last_layers) && (a->embedding_counts || a->loss_counts))
-        return refuse(err, name, "one-layout",
-                      "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers do not go with "
-                      "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split");
-    if (a->chunk_layers && (a->first_layers || a->last_layers))
-        return refuse(err, name, "one-layout",
-                      "an uneven split takes --num-virtual-stages-per-pipeline-rank, not "
-                      "--num-layers-per-virtual-pipeline-stage");
-    if (a->granularity && !full && !selective)
-        return refuse(err, name, "recompute", "--recompute-granularity is full or selective");
-    if (full && (!a->method || !a->recompute_layers))
-        return refuse(err, name, "recompute",
-                      "--recompute-granularity full needs --recompute-method (uniform or block) and "
-                      "--recompute-num-layers");
-    if (a->method && strcmp(a->method, "uniform") != 0 && strcmp(a->method, "block") != 0)
-        return refuse(err, name, "recompute", "--recompute-method is uniform or block");
-    if ((selective || a->recompute_activations) && (a->method || a->recompute_layers))
-        return refuse(err, name, "recompute",
-                      "selective recomputation goes without --recompute-method and --recompute-num-layers");
-    if (a->distribute_saved && (!full || a->tensor == 1 || a->sequence_parallel))
-        return refuse(err, name, "recompute",
-                      "--distribute-saved-activations needs full recomputation and tensor parallelism without sequence "
-                      "parallelism");
-    if (a->modules && strstr(a->modules, "mla_up_proj") && !a->latent)
-        return refuse(err, name, "recompute", "mla_up_proj is of --multi-latent-attention");
-    if (a->modules && strstr(a->modules, "moe_act") && !a->grouped_gemm)
-        return refuse(err, name, "recompute", "moe_act needs --moe-grouped-gemm");
-    if (a->overlap_gather && (!a->sharded_optimizer || !a->overlap_reduce))
-        return refuse(err, name, "overlap",
-                      "--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce");
-    if (a->optimizer_offload && !a->precision_aware)
-        return refuse(err, name, "offload", "--optimizer-cpu-offload needs --use-precision-aware-optimizer");
-    if (a->precision_aware && !a->sharded_optimizer)
-        return refuse(err, name, "offload", "--use-precision-aware-optimizer needs --use-distributed-optimizer");
-    if (a->bf16 && a->fp16)
-        return refuse(err, name, "dtype", "--bf16 and --fp16 exclude each other");
-    if (a->fp8 && a->fp4)
-        return refuse(err, name, "dtype", "--fp8-format and --fp4-format exclude each other");
-    if (a->latent && a->grouped_query)
-        return refuse(err, name, "attention",
-                      "--group-query-attention and --multi-latent-attention exclude each other");
-    if (a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0)
-        return refuse(err, name, "attention", "--num-attention-heads is a multiple of --num-query-groups");
-    if (a->expert > 1 && a->experts == 0)
-        return refuse(err, name, "ep-divides-experts", "--expert-model-parallel-size needs --num-experts");
-    if (a->experts > 0 && a->linear_bias && (a->expert_tensor ? a->expert_tensor : a->tensor) > 1)
-        return refuse(err, name, "experts-bias", "experts with biases are not shared out by a tensor degree");
-    if (a->experts > 0 && a->expert_choices == 1 && !a->gates_before && strcmp(a->score, "softmax") == 0 &&
-        strcmp(a->balancing, "sinkhorn") != 0)
-        return refuse(err, name, "experts-gates", "--moe-router-topk 1 needs --moe-router-pre-softmax");
-    if (a->expert_bias && strcmp(a->score, "softmax") == 0)
-        return refuse(err, name, "experts-gates",
-                      "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid");
-    if (a->chosen_groups > 0 && (a->expert_groups == 0 || a->experts % a->expert_groups != 0))
-        return refuse(err, name, "experts-groups",
-                      "--moe-router-group-topk needs --moe-router-num-groups, which divides --num-experts");
-    if (a->sequence > 0 && a->positions > 0 && a->positions < a->sequence)
-        return refuse(err, name, "positions", "--max-position-embeddings is at least --seq-length");
-    if (!a->heads || a->hidden % a->heads == 0 || a->kv_channels || a->latent)
-        return true;
-    return refuse(err, name, "attention",
-                  "--hidden-size is a multiple of --num-attention-heads, or --kv-channels is given");
+    bool full = text_is(a->granularity, "full"), selective = text_is(a->granularity, "selective");
+    bool ends = a->first_layers || a->last_layers, counts = a->embedding_counts || a->loss_counts;
+    const struct {
+        bool refused;
+        const char *rule, *text;
+    } rows[] = {
+        { (a->chunk_layers > 0) + (a->chunks > 0) + (a->layout != NULL) > 1, "one-layout",
+          "no more than one of --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank and "
+          "--pipeline-model-parallel-layout may be given" },
+        { a->layout && (ends || counts), "one-layout",
+          "--pipeline-model-parallel-layout goes with no other argument that splits layers over stages" },
+        { ends && counts, "one-layout",
+          "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers do not go with "
+          "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split" },
+        { a->chunk_layers && ends, "one-layout",
+          "an uneven split takes --num-virtual-stages-per-pipeline-rank, not "
+          "--num-layers-per-virtual-pipeline-stage" },
+        { a->granularity && !full && !selective, "recompute", "--recompute-granularity is full or selective" },
+        { full && (!a->method || !a->recompute_layers), "recompute",
+          "--recompute-granularity full needs --recompute-method (uniform or block) and --recompute-num-layers" },
+        { a->method && !text_is(a->method, "uniform") && !text_is(a->method, "block"), "recompute",
+          "--recompute-method is uniform or block" },
+        { (selective || a->recompute_activations) && (a->method || a->recompute_layers), "recompute",
+          "selective recomputation goes without --recompute-method and --recompute-num-layers" },
+        { a->distribute_saved && (!full || a->tensor == 1 || a->sequence_parallel), "recompute",
+          "--distribute-saved-activations needs full recomputation and tensor parallelism without sequence "
+          "parallelism" },
+        { a->modules && strstr(a->modules, "mla_up_proj") && !a->latent, "recompute",
+          "mla_up_proj is of --multi-latent-attention" },
+        { a->modules && strstr(a->modules, "moe_act") && !a->grouped_gemm, "recompute",
+          "moe_act needs --moe-grouped-gemm" },
+        { a->overlap_gather && (!a->sharded_optimizer || !a->overlap_reduce), "overlap",
+          "--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce" },
+        { a->optimizer_offload && !a->precision_aware, "offload",
+          "--optimizer-cpu-offload needs --use-precision-aware-optimizer" },
+        { a->precision_aware && !a->sharded_optimizer, "offload",
+          "--use-precision-aware-optimizer needs --use-distributed-optimizer" },
+        { a->bf16 && a->fp16, "dtype", "--bf16 and --fp16 exclude each other" },
+        { a->fp8 && a->fp4, "dtype", "--fp8-format and --fp4-format exclude each other" },
+        { a->latent && a->grouped_query, "attention",
+          "--group-query-attention and --multi-latent-attention exclude each other" },
+        { a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0, "attention",
+          "--num-attention-heads is a multiple of --num-query-groups" },
+        { a->expert > 1 && a->experts == 0, "ep-divides-experts", "--expert-model-parallel-size needs --num-experts" },
+        { a->experts > 0 && a->linear_bias && (a->expert_tensor ? a->expert_tensor : a->tensor) > 1, "experts-bias",
+          "experts with biases are not shared out by a tensor degree" },
+        { a->experts > 0 && a->expert_choices == 1 && !a->gates_before && text_is(a->score, "softmax") &&
+              !text_is(a->balancing, "sinkhorn"),
+          "experts-gates", "--moe-router-topk 1 needs --moe-router-pre-softmax" },
+        { a->expert_bias && text_is(a->score, "softmax"), "experts-gates",
+          "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid" },
+        { a->chosen_groups > 0 && (a->expert_groups == 0 || a->experts % a->expert_groups != 0), "experts-groups",
+          "--moe-router-group-topk needs --moe-router-num-groups, which divides --num-experts" },
+        { a->sequence > 0 && a->positions > 0 && a->positions < a->sequence, "positions",
+          "--max-position-embeddings is at least --seq-length" },
+        { a->heads && a->hidden % a->heads != 0 && !a->kv_channels && !a->latent, "attention",
+          "--hidden-size is a multiple of --num-attention-heads, or --kv-channels is given" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].refused)
+            return refuse(err, name, rows[i].rule, rows[i].text);
+    return true;
 }
 
 static bool set_pieces(struct launch *l, struct arena *arena, const struct megatron_args *a, const char *name,
@@ -392,7 +377,7 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
                        struct error *err)
 {
     struct launch *l = &out->launch;
-    bool selective = a->recompute_activations || (a->granularity && strcmp(a->granularity, "selective") == 0);
+    bool selective = a->recompute_activations || text_is(a->granularity, "selective");
     l->recompute = RECOMPUTE_NONE;
     l->excepted = 0;
     l->recompute_first = 0;
@@ -445,7 +430,7 @@ static bool read_optimizer(struct launch_read *out, struct arena *arena, const s
         return fail(err, "%s: --optimizer: expected adam, sgd or muon, found \"%.64s\"", name, a->optimizer);
     if (sgd || muon)
         o->rule = muon ? OPTIMIZER_MUON : a->momentum > 0 ? OPTIMIZER_MOMENTUM : OPTIMIZER_SGD;
-    if (muon && a->tensor > 1 && !(a->muon_pieces && strcmp(a->muon_pieces, "blockwise") == 0) &&
+    if (muon && a->tensor > 1 && !text_is(a->muon_pieces, "blockwise") &&
         !say_unknown(out, arena, "--muon-tp-mode (blockwise here: each rank takes its piece of a matrix)", err))
         return false;
     if (a->precision_aware && !a->optimizer_offload) {

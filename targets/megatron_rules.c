@@ -1,4 +1,5 @@
 /* Which launches Megatron-Core can be told. */
+#include "base/num.h"
 #include "targets/decoder.h"
 #include "models/kinds/layers.h"
 #include "planner/program/schedule.h"
@@ -150,7 +151,7 @@ static bool group_rule(const struct launch *l, const struct launch_context *c)
 
 static bool pieces_rule(const struct launch *l, const struct launch_context *c)
 {
-    int64_t chunks = l->chunks > 1 ? l->chunks : 1, blocks = blocks_of(c), sum = 0;
+    int64_t chunks = max_i64(l->chunks, 1), blocks = blocks_of(c), sum = 0;
     if (!l->piece_blocks)
         return blocks % (l->pipeline * chunks) == 0;
     for (int i = 0; i < l->piece_count; i++) {

@@ -176,10 +176,13 @@ static bool read_stages(struct launch_read *out, int64_t plan, struct settings *
     if (automatic && strcmp(automatic->value, "auto") != 0 &&
         !settings_int(settings, POLICY("pipeline_nstages"), 1, MOST_DEGREE, &launch->pipeline, &said, err))
         return false;
-    if (!settings_word(settings, POLICY("pipeline_scheduler"), schedulers, &scheduler, NULL, err) ||
-        !settings_double(settings, POLICY("max_pipeline_bubble_ratio"), 0, &bubble, NULL, err) ||
-        !settings_bool(settings, CONFIG("use_end2end"), &end_to_end, NULL, err) ||
-        !settings_bool(settings, CONFIG("use_async_reducer"), &beside, NULL, err))
+    const struct settings_option options[] = {
+        { POLICY("pipeline_scheduler"), .word = &scheduler, .words = schedulers },
+        { POLICY("max_pipeline_bubble_ratio"), .real = &bubble },
+        { CONFIG("use_end2end"), .flag = &end_to_end },
+        { CONFIG("use_async_reducer"), .flag = &beside },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     if (!end_to_end)
         return fail(err, "%s: compute_config.use_end2end: the Trainer expects true", settings->name);
@@ -240,10 +243,13 @@ static bool read_zero(struct launch *launch, struct settings *settings, struct e
     bool zero = false, scatter = false;
     int64_t groups = 1;
     double bucket = 0;
-    if (!settings_bool(settings, CONFIG("use_zero"), &zero, NULL, err) ||
-        !settings_int(settings, CONFIG("zero_ngroups"), 1, MOST_DEGREE, &groups, NULL, err) ||
-        !settings_bool(settings, CONFIG("zero_use_reduce_scatter"), &scatter, NULL, err) ||
-        !settings_double(settings, CONFIG("reducer_bucket_cap_mb"), 0, &bucket, NULL, err))
+    const struct settings_option options[] = {
+        { CONFIG("use_zero"), .flag = &zero },
+        { CONFIG("zero_ngroups"), .integer = &groups, .least = 1, .most = MOST_DEGREE },
+        { CONFIG("zero_use_reduce_scatter"), .flag = &scatter },
+        { CONFIG("reducer_bucket_cap_mb"), .real = &bucket },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     if (zero && scatter && groups > 1)
         return fail(err, "%s: zero_use_reduce_scatter: expected zero_ngroups 1 with it, found %lld", settings->name,
@@ -267,9 +273,12 @@ static bool read_batch(struct launch_read *out, struct settings *settings, struc
     struct launch *launch = &out->launch;
     int64_t micro = 1, calls = 0, batch = 0, each;
     bool batch_said, calls_said;
-    if (!settings_int(settings, "micro_batch_size", 1, MOST, &micro, NULL, err) ||
-        !settings_int(settings, "grad_accumulation_steps", 1, MOST, &calls, &calls_said, err) ||
-        !settings_int(settings, "global_batch_size", 1, SOME_BATCH, &batch, &batch_said, err))
+    const struct settings_option options[] = {
+        { "micro_batch_size", .integer = &micro, .least = 1, .most = MOST },
+        { "grad_accumulation_steps", .integer = &calls, .least = 1, .most = MOST, .said = &calls_said },
+        { "global_batch_size", .integer = &batch, .least = 1, .most = SOME_BATCH, .said = &batch_said },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     launch->micro_batch = micro;
     if (launch->data == 0) { /* of as many replicas as there will be */

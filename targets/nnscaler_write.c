@@ -1,4 +1,5 @@
 /* What is written for nnScaler: arguments of its Trainer, and the program with the model and the data. */
+#include "base/num.h"
 #include "targets/launch_text.h"
 #include "targets/nnscaler.h"
 
@@ -12,7 +13,7 @@ static void add_policy(struct text *out, const struct launch *launch, const stru
 {
     int64_t room = 0;
     for (int s = 0; s < context->stage_count && context->available_bytes; s++)
-        room = context->available_bytes[s] > room ? context->available_bytes[s] : room;
+        room = max_i64(room, context->available_bytes[s]);
     text_printf(out, "  pas_config:\n    update_freq: %lld\n    max_partition_degree: 1\n    pipeline_nstages: %lld\n",
                 (long long)launch_micro_batches(launch), (long long)launch->pipeline);
     if (launch->pipeline > 1)

@@ -165,6 +165,39 @@ bool settings_word(struct settings *settings, const char *key, const char *const
     return false;
 }
 
+static bool read_option(struct settings *settings, const struct settings_option *o, const char *key, struct error *err)
+{
+    bool said = false, good;
+    if (o->integer)
+        good = settings_int(settings, key, o->least, o->most, o->integer, &said, err);
+    else if (o->real)
+        good = settings_double(settings, key, (double)o->least, o->real, &said, err);
+    else if (o->flag)
+        good = settings_bool(settings, key, o->flag, &said, err);
+    else
+        good = settings_word(settings, key, o->words, o->word, &said, err);
+    if (o->said)
+        *o->said |= said;
+    return good;
+}
+
+bool settings_read(struct settings *settings, const struct settings_option *options, size_t count, struct error *err)
+{
+    static const char *const alone[] = { "", NULL };
+    const struct settings_option *end = options + count;
+    for (const struct settings_option *o = options; o < end; o++)
+        if (o->said)
+            *o->said = false;
+    for (const struct settings_option *o = options; o < end; o++)
+        for (const char *const *section = o->sections ? o->sections : alone; *section; section++) {
+            char key[256];
+            snprintf(key, sizeof key, "%s%s%s", *section, **section ? "." : "", o->key);
+            if (!read_option(settings, o, key, err))
+                return false;
+        }
+    return true;
+}
+
 bool settings_left(const struct settings *settings, int *count, const char ***out)
 {
     struct text one = { 0 };

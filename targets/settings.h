@@ -67,6 +67,21 @@ bool settings_bool(struct settings *settings, const char *key, bool *out, bool *
 /* *out: which of the words it is, (NULL-terminated), whatever the case. */
 bool settings_word(struct settings *settings, const char *key, const char *const *words, int *out, bool *said,
                    struct error *err);
+/* An option, of the kind for whose value it has a place. */
+struct settings_option {
+    const char *key;
+    int64_t *integer; /* from least to most */
+    double *real;     /* from least on */
+    bool *flag;
+    int *word; /* which of words (NULL-terminated) */
+    int64_t least, most;
+    const char *const *words;
+    const char *const *sections; /* (NULL-terminated) that may have it, "" none, the last goes over others; NULL: key
+                                    has its section */
+    bool *said;                  /* whether any has it, and any of several options with this place; may be NULL */
+};
+/* Takes all of them, in their order; without its setting an option's value stays as it is. */
+bool settings_read(struct settings *settings, const struct settings_option *options, size_t count, struct error *err);
 /* Takes all whose keys begin so; their number. */
 int settings_take_all(struct settings *settings, const char *prefix);
 /* Those that nobody took, as "key = value", in the arena; words are not among them. False: out of memory. */

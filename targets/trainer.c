@@ -112,44 +112,47 @@ enum { MOST = 1 << 30, MOST_DEGREE = 1 << 20 };
 
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err)
 {
-    static const char *const micro[] = { "per_device_train_batch_size", "train_batch_size_per_device",
-                                         "micro_batch_size", NULL };
-    static const char *const length[] = { "max_length", "max_seq_length",  "block_size", "seq_length",
-                                          "seq_len",    "sequence_length", NULL };
     const char *names[OPTIMS + 1] = { NULL };
     int optim = 0;
     *out = (struct trainer_said){ .micro = 1, .accumulation = 1, .clip = 1 };
     for (int i = 0; i < OPTIMS; i++)
         names[i] = optims[i].name;
-    if (!settings_word(settings, "optim", names, &optim, NULL, err))
+    const struct settings_option options[] = {
+        { "optim", .word = &optim, .words = names },
+        { "per_device_train_batch_size", .integer = &out->micro, .least = 1, .most = MOST, .said = &out->micro_said },
+        { "train_batch_size_per_device", .integer = &out->micro, .least = 1, .most = MOST, .said = &out->micro_said },
+        { "micro_batch_size", .integer = &out->micro, .least = 1, .most = MOST, .said = &out->micro_said },
+        { "max_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
+        { "max_seq_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
+        { "block_size", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
+        { "seq_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
+        { "seq_len", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
+        { "sequence_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
+        { "gradient_accumulation_steps", .integer = &out->accumulation, .least = 1, .most = MOST,
+          .said = &out->accumulation_said },
+        { "max_grad_norm", .real = &out->clip, .said = &out->clip_said },
+        { "gradient_checkpointing", .flag = &out->recompute, .said = &out->recompute_said },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     out->optimizer = optims[optim].optimizer;
-    bool said;
-    for (int i = 0; micro[i]; i++, out->micro_said = out->micro_said || said)
-        if (!settings_int(settings, micro[i], 1, MOST, &out->micro, &said, err))
-            return false;
-    for (int i = 0; length[i]; i++, out->sequence_said = out->sequence_said || said)
-        if (!settings_int(settings, length[i], 1, MOST, &out->sequence, &said, err))
-            return false;
-    return settings_int(settings, "gradient_accumulation_steps", 1, MOST, &out->accumulation, &out->accumulation_said,
-                        err) &&
-           settings_double(settings, "max_grad_norm", 0, &out->clip, &out->clip_said, err) &&
-           settings_bool(settings, "gradient_checkpointing", &out->recompute, &out->recompute_said, err);
+    return true;
 }
 
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err)
 {
-    static const char *const of_nodes[] = { "nnodes", "num_nodes", "nodes", NULL };
-    static const char *const of_each[] = { "nproc_per_node", "num_gpus", "gpus_per_node", NULL };
     int64_t nodes = 1, each = 0, all = 0;
-    bool each_said = false, all_said = false, said;
-    for (int i = 0; of_nodes[i]; i++)
-        if (!settings_int(settings, of_nodes[i], 1, MOST_DEGREE, &nodes, NULL, err))
-            return false;
-    for (int i = 0; of_each[i]; i++, each_said = each_said || said)
-        if (!settings_int(settings, of_each[i], 1, MOST_DEGREE, &each, &said, err))
-            return false;
-    if (!settings_int(settings, "num_processes", 1, MOST_DEGREE, &all, &all_said, err))
+    bool each_said, all_said;
+    const struct settings_option options[] = {
+        { "nnodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
+        { "num_nodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
+        { "nodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
+        { "nproc_per_node", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &each_said },
+        { "num_gpus", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &each_said },
+        { "gpus_per_node", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &each_said },
+        { "num_processes", .integer = &all, .least = 1, .most = MOST_DEGREE, .said = &all_said },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     *out = all_said ? all : each_said ? nodes * each : 0;
     return true;

@@ -45,21 +45,6 @@ static enum form form_of(const char *name, const char *text, size_t length)
 /* Sections in which releases have had the degrees, the newest last. */
 static const char *const sections[] = { "experimental", "training", "parallelism", NULL };
 
-static bool read_degree(struct reading *r, const char *option, int64_t least, int64_t *out, bool *said)
-{
-    bool any = false;
-    for (int i = 0; sections[i]; i++) {
-        char key[128];
-        bool here = false;
-        snprintf(key, sizeof key, "%s.%s", sections[i], option);
-        if (!settings_int(&r->settings, key, least, MOST_DEGREE, out, &here, r->err))
-            return false;
-        any = any || here;
-    }
-    if (said)
-        *said = any;
-    return true;
-}
 static const struct setting *take_text(struct reading *r, const char *option)
 {
     const struct setting *found = NULL;
@@ -288,9 +273,13 @@ static bool read_pipeline(struct reading *r)
     int64_t input = 1, output = 1, each = 0;
     const struct setting *schedule = take_text(r, "pipeline_parallel_schedule");
     const struct setting *pieces = take_text(r, "module_fqns_per_model_part");
-    if (!read_degree(r, "pipeline_parallel_first_stage_less_layers", 0, &input, NULL) ||
-        !read_degree(r, "pipeline_parallel_last_stage_less_layers", 0, &output, NULL) ||
-        !read_degree(r, "pipeline_parallel_layers_per_stage", 1, &each, NULL))
+    const struct settings_option options[] = {
+        { "pipeline_parallel_first_stage_less_layers", .integer = &input, .sections = sections, .most = MOST_DEGREE },
+        { "pipeline_parallel_last_stage_less_layers", .integer = &output, .sections = sections, .most = MOST_DEGREE },
+        { "pipeline_parallel_layers_per_stage", .integer = &each, .sections = sections, .least = 1,
+          .most = MOST_DEGREE },
+    };
+    if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;
     const struct setting *csv = take_text(r, "pipeline_parallel_schedule_csv");
     if (launch->pipeline == 1)
@@ -339,17 +328,15 @@ static bool read_pipeline(struct reading *r)
 static bool read_devices(struct reading *r)
 {
     int64_t nodes = 1, each = 0;
-    bool said = false, more;
-    const char *const of_nodes[] = { "nnodes", "nodes", NULL };
-    const char *const of_each[] = { "nproc_per_node", "gpus_per_node", NULL };
-    for (int i = 0; of_nodes[i]; i++)
-        if (!settings_int(&r->settings, of_nodes[i], 1, MOST_DEGREE, &nodes, NULL, r->err))
-            return false;
-    for (int i = 0; of_each[i]; i++) {
-        if (!settings_int(&r->settings, of_each[i], 1, MOST_DEGREE, &each, &more, r->err))
-            return false;
-        said = said || more;
-    }
+    bool said;
+    const struct settings_option options[] = {
+        { "nnodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
+        { "nodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
+        { "nproc_per_node", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &said },
+        { "gpus_per_node", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &said },
+    };
+    if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
+        return false;
     r->out->devices = said ? nodes * each : 0;
     return true;
 }
@@ -359,15 +346,21 @@ static bool read_degrees(struct reading *r)
     struct launch *launch = &r->out->launch;
     int64_t replicas = 1, shards = -1, devices = r->out->devices;
     bool sp = true, ignored, loss_parallel = true;
-    if (!read_degree(r, "tensor_parallel_degree", 1, &launch->tensor, NULL) ||
-        !read_degree(r, "context_parallel_degree", 1, &launch->context, NULL) ||
-        !read_degree(r, "pipeline_parallel_degree", 1, &launch->pipeline, NULL) ||
-        !read_degree(r, "expert_parallel_degree", 1, &launch->expert, NULL) ||
-        !read_degree(r, "data_parallel_degree", -1, &shards, NULL) ||
-        !read_degree(r, "data_parallel_shard_degree", -1, &shards, NULL) ||
-        !read_degree(r, "data_parallel_replicate_degree", 1, &replicas, NULL) ||
-        !settings_bool(&r->settings, "parallelism.enable_sequence_parallel", &sp, NULL, r->err) ||
-        !settings_bool(&r->settings, "parallelism.disable_loss_parallel", &loss_parallel, &ignored, r->err))
+    const struct settings_option options[] = {
+        { "tensor_parallel_degree", .integer = &launch->tensor, .sections = sections, .least = 1, .most = MOST_DEGREE },
+        { "context_parallel_degree", .integer = &launch->context, .sections = sections, .least = 1,
+          .most = MOST_DEGREE },
+        { "pipeline_parallel_degree", .integer = &launch->pipeline, .sections = sections, .least = 1,
+          .most = MOST_DEGREE },
+        { "expert_parallel_degree", .integer = &launch->expert, .sections = sections, .least = 1, .most = MOST_DEGREE },
+        { "data_parallel_degree", .integer = &shards, .sections = sections, .least = -1, .most = MOST_DEGREE },
+        { "data_parallel_shard_degree", .integer = &shards, .sections = sections, .least = -1, .most = MOST_DEGREE },
+        { "data_parallel_replicate_degree", .integer = &replicas, .sections = sections, .least = 1,
+          .most = MOST_DEGREE },
+        { "parallelism.enable_sequence_parallel", .flag = &sp },
+        { "parallelism.disable_loss_parallel", .flag = &loss_parallel, .said = &ignored },
+    };
+    if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;
     r->out->ignored_count += ignored;
     const struct setting *rotate = take_text(r, "context_parallel_rotate_method");
@@ -431,12 +424,17 @@ static bool read_batch(struct reading *r)
     int64_t local = 8, global = -1, each = 0, count = 0;
     bool each_said = false, count_said = false;
     launch->sequence = 2048;
-    if (!settings_int(&r->settings, "training.batch_size", 1, MOST, &local, NULL, r->err) ||
-        !settings_int(&r->settings, "training.local_batch_size", 1, MOST, &local, NULL, r->err) ||
-        !settings_int(&r->settings, "training.global_batch_size", -1, MOST, &global, NULL, r->err) ||
-        !settings_int(&r->settings, "training.seq_len", 1, MOST, &launch->sequence, &r->out->says_sequence, r->err) ||
-        !read_degree(r, "pipeline_parallel_microbatch_size", 1, &each, &each_said) ||
-        !read_degree(r, "pipeline_parallel_microbatches", 1, &count, &count_said))
+    const struct settings_option options[] = {
+        { "training.batch_size", .integer = &local, .least = 1, .most = MOST },
+        { "training.local_batch_size", .integer = &local, .least = 1, .most = MOST },
+        { "training.global_batch_size", .integer = &global, .least = -1, .most = MOST },
+        { "training.seq_len", .integer = &launch->sequence, .least = 1, .most = MOST, .said = &r->out->says_sequence },
+        { "pipeline_parallel_microbatch_size", .integer = &each, .sections = sections, .least = 1, .most = MOST_DEGREE,
+          .said = &each_said },
+        { "pipeline_parallel_microbatches", .integer = &count, .sections = sections, .least = 1, .most = MOST_DEGREE,
+          .said = &count_said },
+    };
+    if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;
     r->out->says_sequence = true;
     if (launch->pipeline > 1 && count_said && !each_said && local % count == 0)
@@ -458,7 +456,7 @@ static bool read_batch(struct reading *r)
                     r->settings.name, (long long)global, (long long)local, (long long)launch->data);
     r->out->says_batch = global > 0;
     r->out->rank_batch = global > 0 ? 0 : local;
-    launch->batch = global > 0 ? global : 0;
+    launch->batch = max_i64(global, 0);
     int64_t parts = (launch->sequence_parallel ? launch->tensor : 1) * (launch->context > 1 ? 2 * launch->context : 1);
     if (launch->sequence % parts != 0)
         return fail(r->err,
@@ -488,15 +486,18 @@ static bool read_rest(struct reading *r)
     const struct setting *loss = settings_take(&r->settings, "loss");
     if (loss && strstr(loss->value, "CrossEntropyLoss"))
         launch->loss_chunks = 1;
-    if (!settings_bool(&r->settings, "training.compile", &compile, NULL, r->err) ||
-        !settings_bool(&r->settings, "compile.enable", &compile, NULL, r->err) ||
-        !settings_bool(&r->settings, "compile.enable_async_tensor_parallel", &async, NULL, r->err) ||
-        !settings_bool(&r->settings, "training.disable_cuda_graphs", &graphs_off, NULL, r->err) ||
-        !settings_bool(&r->settings, "training.enable_cpu_offload", &offload, &here, r->err) ||
-        !settings_int(&r->settings, "loss.num_chunks", 1, PLAN_MAX_LOSS_CHUNKS, &launch->loss_chunks, NULL, r->err) ||
-        !settings_double(&r->settings, "training.max_norm", 0, &launch->clip_norm, NULL, r->err) ||
-        !settings_word(&r->settings, "training.mixed_precision_param", types, &type, &r->out->says_dtype, r->err) ||
-        !settings_word(&r->settings, "training.dtype", types, &stored, NULL, r->err))
+    const struct settings_option options[] = {
+        { "training.compile", .flag = &compile },
+        { "compile.enable", .flag = &compile },
+        { "compile.enable_async_tensor_parallel", .flag = &async },
+        { "training.disable_cuda_graphs", .flag = &graphs_off },
+        { "training.enable_cpu_offload", .flag = &offload, .said = &here },
+        { "loss.num_chunks", .integer = &launch->loss_chunks, .least = 1, .most = PLAN_MAX_LOSS_CHUNKS },
+        { "training.max_norm", .real = &launch->clip_norm },
+        { "training.mixed_precision_param", .word = &type, .words = types, .said = &r->out->says_dtype },
+        { "training.dtype", .word = &stored, .words = types },
+    };
+    if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;
     r->out->says_dtype = true;
     launch->dtype = type == 0 || stored == 0 ? DTYPE_BF16 : DTYPE_FP32;
