@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "cli/accuracy.h"
 #include "cli/validation.h"
 #include <math.h>
@@ -187,7 +188,7 @@ bool accuracy_of_rows(struct accuracy *out, struct arena *arena, const struct va
             if (!same_entry(entry, &own))
                 continue;
             errors[entry->rows++] = validated_step_error(&rows[i]);
-            entry->most_devices = rows[i].run.n_gpus > entry->most_devices ? rows[i].run.n_gpus : entry->most_devices;
+            entry->most_devices = max_i64(entry->most_devices, rows[i].run.n_gpus);
         }
         int own_rows = (int)entry->rows;
         double tail = own_rows < ACCURACY_MANY ? 0 : .1;

@@ -386,7 +386,7 @@ static int64_t least_memory(const struct cluster *cluster)
 {
     int64_t bytes = INT64_MAX;
     for (int type = 0; type < cluster->type_count; type++)
-        bytes = cluster->types[type].memory_bytes < bytes ? cluster->types[type].memory_bytes : bytes;
+        bytes = min_i64(bytes, cluster->types[type].memory_bytes);
     return bytes;
 }
 

@@ -281,7 +281,7 @@ static bool look_at_runs(struct view *v, struct discovery *found, struct error *
     int each = 1;
     for (int i = 0; i < v->options->measured.count; i++) {
         int ranks = v->runs[i]->ranks / v->runs[i]->hosts;
-        each = ranks > each ? ranks : each;
+        each = max_int(each, ranks);
     }
     if (!choose_device(v, measured_device(v), err))
         return false;
@@ -333,7 +333,7 @@ static bool look(struct view *v, struct discovery *found, struct error *err)
         return fail(err, "cleave discover: expected one of --nvidia-smi-topo, --nccl-topo and --hwloc, found several");
     if (!read_runs(v, err) || (o->slurm && !slurm_read(&v->job, v->in->cli->environment, err)))
         return false;
-    v->hosts = v->job.nodes > v->hosts ? v->job.nodes : v->hosts;
+    v->hosts = max_int(v->hosts, v->job.nodes);
     if (!(o->topology         ? look_at_topology(v, found, err)
           : o->nccl_topology  ? look_at_nccl_topology(v, found, err)
           : o->hwloc          ? look_at_hwloc(v, found, err)

@@ -150,7 +150,7 @@ static void number_blocks(const struct graph *graph, int *first, int *last)
     *first = *last = -1;
     for (int l = 0; l < graph->layer_count; l++) {
         *first = *first < 0 ? graph->layers[l].block : *first;
-        *last = graph->layers[l].block > *last ? graph->layers[l].block : *last;
+        *last = max_int(*last, graph->layers[l].block);
     }
 }
 

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "cli/measured_case.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -386,7 +387,7 @@ static bool make_cluster(struct measured_case *out, struct mapping *m)
     json_put_string(&w, "device", m->device);
     json_write_key(&w, "levels");
     json_begin_array(&w);
-    put_level(&w, "node", run->n_gpus < inner ? run->n_gpus : inner, 0);
+    put_level(&w, "node", min_i64(run->n_gpus, inner), 0);
     if (nodes > 1) {
         double bytes_per_s = 0;
         for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)

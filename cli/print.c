@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "cli/print.h"
 #include "base/text.h"
 #include "planner/program/schedule.h"
@@ -30,8 +31,8 @@ static void zero_range(const struct plan *plan, const struct graph *graph, int *
         *recomputed += plan->layers[i].recompute != RECOMPUTE_NONE;
         if (!graph_layer_has_weights(graph, i))
             continue;
-        *low = zero < *low ? zero : *low;
-        *high = zero > *high ? zero : *high;
+        *low = min_int(*low, zero);
+        *high = max_int(*high, zero);
     }
 }
 
@@ -51,8 +52,8 @@ static void append_degree(char out[PRINT_LINE_BYTES], const struct plan *plan, i
     int low = INT_MAX, high = 0;
     for (int s = 0; s < plan->stage_count; s++) {
         int own = degree(plan, &plan->stages[s], layer, dim);
-        low = own < low ? own : low;
-        high = own > high ? own : high;
+        low = min_int(low, own);
+        high = max_int(high, own);
     }
     if (high > low)
         append(out, ", %s %d-%d", dimensions[dim]->name, low, high);

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "cli/validation.h"
 #include <math.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static double regret_of(const struct validated_row *const *rows, int count)
     int chosen = 0;
     for (int i = 0; i < count; i++) {
         best_s = fmin(best_s, rows[i]->measured_s);
-        least_ns = rows[i]->predicted_ns < least_ns ? rows[i]->predicted_ns : least_ns;
+        least_ns = min_i64(least_ns, rows[i]->predicted_ns);
     }
     for (int i = 0; i < count; i++)
         if (rows[i]->predicted_ns == least_ns) {

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "cli/weights_check.h"
 #include "executor/safetensors.h"
 #include "models/import/hf_tensors.h"
@@ -115,7 +116,7 @@ static int64_t count_layers(const struct graph *graph, int64_t *layers)
     for (int i = 0; i < graph->weight_count; i++) {
         const struct weight *weight = &graph->weights[i];
         int layer = strspn(weight->name, "0123456789") ? atoi(weight->name) : -1;
-        if (layer >= 0 && layer < graph->layer_count)
+        if (is_index(layer, graph->layer_count))
             layers[layer] += elements(weight);
         total += elements(weight);
     }

@@ -22,7 +22,7 @@ static struct block holding(const struct program *program, const struct buffer *
         int index, count;
         geometry_flat_piece(program, buffer, local_rank, &index, &count);
         int64_t held = buffer_holds(buffer), low = index * held;
-        range.low[0] = low < whole ? low : whole;
+        range.low[0] = min_i64(low, whole);
         range.count[0] = whole - range.low[0] < held ? whole - range.low[0] : held;
     }
     return range;

@@ -8,6 +8,7 @@
  * so with what it sends on, and is later than whoever sent to it by the latency between them. When the instruction ends
  * it sleeps what it owes. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/num.h"
 #include "executor/comm_shaped.h"
 #include "host/clock.h"
 #include <pthread.h>
@@ -99,7 +100,7 @@ static void join(struct link *link, struct flow *flow, size_t bytes, int64_t sin
     advance(link, clock_now_ns());
     smallest_left(link, &others);
     double rate = link->bytes_per_ns / (others + 1);
-    int64_t begin_ns = since_ns < link->last_ns ? since_ns : link->last_ns;
+    int64_t begin_ns = min_i64(since_ns, link->last_ns);
     double left = (double)bytes - (double)(link->last_ns - begin_ns) * rate;
     *flow = (struct flow){ .left_bytes = left > 0 ? left : 0, .next = link->flows };
     flow->finish_ns = begin_ns + (int64_t)((double)bytes / rate);
@@ -172,7 +173,7 @@ static void enter(struct shaped *s, struct passage *p, enum direction direction,
     p->link = link_of(s->network, level, direction, s->inner.rank);
     int64_t own_ns = link_facts(s->network->cluster, level, s->inner.rank)->latency_ns;
     int64_t other_ns = link_facts(s->network->cluster, level, peer)->latency_ns;
-    p->latency_ns = own_ns > other_ns ? own_ns : other_ns; /* between types, the slower end's */
+    p->latency_ns = max_i64(own_ns, other_ns); /* between types, the slower end's */
     join(p->link, &p->flow, bytes, since_ns);
 }
 
@@ -196,12 +197,12 @@ static bool both_ways(struct shaped *s, enum lane lane, int to, const void *send
     if (!s->network->whole) /* its clock may be another one */
         heard.ready_ns = NOT_YET;
     enter(s, &out, OUT, to, send_bytes, said.ready_ns);
-    enter(s, &in, IN, from, receive_bytes, own_ns > heard.ready_ns ? own_ns : heard.ready_ns);
+    enter(s, &in, IN, from, receive_bytes, max_i64(own_ns, heard.ready_ns));
     int64_t sent_ns = pass(&channel[OUT], &out);
     bool ok = s->inner.exchange(s->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
     int64_t came_ns = pass(&channel[IN], &in), arrives_ns = heard.late_ns + in.latency_ns;
-    s->ended_ns[lane] = sent_ns > came_ns ? sent_ns : came_ns;
-    s->late_ns[lane] = arrives_ns > s->late_ns[lane] ? arrives_ns : s->late_ns[lane];
+    s->ended_ns[lane] = max_i64(sent_ns, came_ns);
+    s->late_ns[lane] = max_i64(s->late_ns[lane], arrives_ns);
     return ok;
 }
 

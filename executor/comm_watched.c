@@ -115,7 +115,7 @@ static bool gets_through(const struct meeting *m, struct error *err)
 /* The first address behind which rank 0 is: it knows the token, and so nobody else is mistaken for it. */
 static bool accept_offer(struct watched *w, const struct offer *offer, struct meeting *m, struct error *err)
 {
-    int count = offer->address_count < MOST_ADDRESSES ? offer->address_count : MOST_ADDRESSES;
+    int count = min_int(offer->address_count, MOST_ADDRESSES);
     struct error cause = { 0 };
     memcpy(m->token, offer->token, sizeof m->token);
     m->token[sizeof m->token - 1] = '\0';

@@ -119,7 +119,7 @@ static bool run_one(struct lane_thread *lane, int index, int64_t *free_ns, struc
 {
     struct lanes *lanes = lane->lanes;
     const struct instr *instr = &lanes->stage->instrs[index];
-    struct span span = { .start_ns = *free_ns > lanes->begin_ns ? *free_ns : lanes->begin_ns };
+    struct span span = { .start_ns = max_i64(*free_ns, lanes->begin_ns) };
     for (int w = 0; w < instr->wait_count; w++) {
         int before = lanes->stage->waits[instr->wait_first + w];
         await(lane, before);

@@ -183,8 +183,7 @@ bool rank_clips(const struct rank *rank)
 struct adamw rank_adamw(const struct rank *rank, const struct weight *weight, const struct instr *instr)
 {
     const struct run_options *o = rank->options;
-    const int64_t updates_before =
-        rank->step * schedule_updates(rank->program->plan) + (instr->micro > 0 ? instr->micro : 0);
+    const int64_t updates_before = rank->step * schedule_updates(rank->program->plan) + max_int(instr->micro, 0);
     return (struct adamw){ .learning_rate = run_learning_rate(o, rank->step + 1),
                            .beta1 = o->beta1,
                            .beta2 = o->beta2,

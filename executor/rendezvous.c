@@ -1,5 +1,6 @@
 /* The process' side: one thread reads all that rank 0 says, sends the status, and wakes who waits for an answer. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/num.h"
 #include "executor/rendezvous.h"
 #include "executor/rendezvous_wire.h"
 #include "host/clock.h"
@@ -152,7 +153,7 @@ static void import_view(struct rendezvous *r)
         for (uint32_t i = 0; i < r->head.line_count; i++)
             if (r->lines[i].rank == (int32_t)i)
                 status_import(r->status, &r->lines[i]);
-        if (r->head.failed >= 0 && r->head.failed < r->meeting.rank_count)
+        if (is_index(r->head.failed, r->meeting.rank_count))
             status_set_failed(r->status, r->head.failed);
     }
     pthread_mutex_unlock(&r->status_mutex);

@@ -221,7 +221,7 @@ static void take_beat(struct rendezvous_server *s, int rank, const struct beat *
     s->lines[rank] = beat->line;
     s->lines[rank].rank = rank;
     s->lines[rank].host[STATUS_HOST_BYTES - 1] = '\0';
-    bool news = beat->failed >= 0 && beat->failed < s->rank_count && s->failed < 0;
+    bool news = is_index(beat->failed, s->rank_count) && s->failed < 0;
     if (news) {
         s->failed = beat->failed;
         tell_all(s, false);

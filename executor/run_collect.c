@@ -1,5 +1,6 @@
 /* What rank 0 collects: losses, steps' durations, the measured timeline. The compute lane never talks, so its channel
  * is free. */
+#include "base/num.h"
 #include "executor/run_parts.h"
 #include "executor/settle.h"
 #include "host/clock.h"
@@ -112,8 +113,8 @@ static bool check_activity(const struct rank_activity *a, int instr_count)
     bool ok = true;
     for (int64_t i = 0; i < a->counts.count; i++) {
         struct activity *x = &a->list[i];
-        ok = ok && x->lane >= 0 && x->lane < ACTIVITY_LANE_COUNT && x->kind >= 0 && x->kind < ACTIVITY_KIND_COUNT &&
-             x->instr >= -1 && x->instr < instr_count;
+        ok = ok && is_index(x->lane, ACTIVITY_LANE_COUNT) && is_index(x->kind, ACTIVITY_KIND_COUNT) && x->instr >= -1 &&
+             x->instr < instr_count;
         x->name[ACTIVITY_NAME_BYTES - 1] = '\0';
     }
     return ok;
@@ -181,7 +182,7 @@ static void align(struct timeline *timeline, struct rank_report *reports, int ra
         for (int i = 0; i < timeline->ranks[r].span_count; i++) {
             struct span *span = &timeline->ranks[r].spans[i];
             span->start_ns -= from, span->finish_ns -= from;
-            end = span->finish_ns > end ? span->finish_ns : end;
+            end = max_i64(end, span->finish_ns);
         }
         for (int64_t i = 0; i < timeline->ranks[r].activity.counts.count; i++) {
             struct activity *a = &timeline->ranks[r].activity.list[i];
@@ -201,7 +202,7 @@ static void from_own_begin(struct timeline *timeline, const struct rank_report *
             struct span *span = &timeline->ranks[r].spans[i];
             int64_t first_ns = reports[r].step_start_ns;
             span->start_ns -= first_ns, span->finish_ns -= first_ns;
-            timeline->step_ns = span->finish_ns > timeline->step_ns ? span->finish_ns : timeline->step_ns;
+            timeline->step_ns = max_i64(timeline->step_ns, span->finish_ns);
         }
 }
 

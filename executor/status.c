@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/num.h"
 #include "executor/status.h"
 #include "base/text.h"
 #include "host/clock.h"
@@ -297,7 +298,7 @@ void status_import(struct status *status, const struct status_line *line)
         atomic_store(&r->step, line->step);
         atomic_store(&r->instr, line->instr);
         atomic_store(&r->works, line->works);
-        atomic_store(&r->call, line->call >= 0 && line->call < CALLS ? line->call : 0); /* a rank may lie */
+        atomic_store(&r->call, is_index(line->call, CALLS) ? line->call : 0); /* a rank may lie */
         atomic_store(&r->call_instr, line->call_instr);
         atomic_store(&r->disk_ns, line->disk > 0);
         if (!is_loss(line->state))
@@ -454,7 +455,7 @@ static int describe_first(const struct status *status, const struct program *pro
 {
     enum accusation accusation;
     int accused = accused_rank(status, &accusation), first = accused >= 0 ? accused : status_failed_rank(status);
-    if (first < 0 || first >= status->rank_count || !is_here(status, first))
+    if (!is_index(first, status->rank_count) || !is_here(status, first))
         return -1;
     describe_rank(status, program, first, accused >= 0 && accusation == ACCUSED_WORKS, out);
     if (accused >= 0)

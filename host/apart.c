@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/num.h"
 #include "host/apart.h"
 #include "host/clock.h"
 #include <errno.h>
@@ -68,7 +69,7 @@ bool apart_for(int jobs, double limit_s, int count, void (*body)(void *context, 
     struct child children[MOST_CHILDREN] = { 0 };
     struct pollfd polls[MOST_CHILDREN];
     int64_t limit_ns = (int64_t)(limit_s * 1e9);
-    int places = jobs < MOST_CHILDREN ? jobs : MOST_CHILDREN, next = 0, done = 0;
+    int places = min_int(jobs, MOST_CHILDREN), next = 0, done = 0;
     bool good = true;
     while (good && done < count) {
         int64_t first_ns = INT64_MAX;
@@ -80,7 +81,7 @@ bool apart_for(int jobs, double limit_s, int count, void (*body)(void *context, 
             first_ns = works && children[i].ends_ns < first_ns ? children[i].ends_ns : first_ns;
         }
         int64_t wait_ms = (first_ns - clock_now_ns()) / 1000000 + 1;
-        poll(polls, (nfds_t)places, (int)(wait_ms < 0 ? 0 : wait_ms < 1000 ? wait_ms : 1000));
+        poll(polls, (nfds_t)places, (int)(max_i64(0, min_i64(wait_ms, 1000))));
         for (int i = 0; i < places; i++)
             if (children[i].process != 0)
                 done += finish(&children[i], polls[i].revents != 0, answers, answer_bytes, ends);

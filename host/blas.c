@@ -1,4 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
+#include "base/num.h"
 #include "host/blas.h"
 #include <stddef.h>
 #ifdef HAVE_OPENBLAS
@@ -106,7 +107,7 @@ static void take_buffers(void *callers, int index, void *answer)
 
 bool blas_reserve(int callers, struct error *err)
 {
-    int count = callers < BLAS_MOST_CALLERS ? callers : BLAS_MOST_CALLERS;
+    int count = min_int(callers, BLAS_MOST_CALLERS);
     blas_open();
     if (died)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s", blas_absence());

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/num.h"
 #include "host/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +102,7 @@ static bool check_readable(int file, const char *path, int64_t *max_bytes, size_
     if (S_ISDIR(info.st_mode))
         return fail_kind(err, ERROR_INPUT, "%s: expected a file, found a directory", path);
     if (!S_ISREG(info.st_mode) || info.st_size <= 0) { /* a pipe, a device, or a file of /proc, which says 0 */
-        *max_bytes = *max_bytes < FILE_MAX_STREAM_BYTES ? *max_bytes : FILE_MAX_STREAM_BYTES;
+        *max_bytes = min_i64(*max_bytes, FILE_MAX_STREAM_BYTES);
         return true;
     }
     if (info.st_size > *max_bytes)

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/num.h"
 #include "host/machine.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -44,7 +45,7 @@ int64_t host_cache_bytes(void)
 {
     enum { UNNAMED = 32 << 20 };
     long second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    long largest = third > second ? third : second;
+    long largest = max_i64(third, second);
     return largest > 0 ? largest : UNNAMED;
 }
 

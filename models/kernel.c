@@ -165,7 +165,7 @@ int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query,
     }
     int64_t exact = buckets / 2;
     if (distance < exact)
-        return first + (distance > 0 ? distance : 0);
+        return first + max_i64(distance, 0);
     double wide = log((double)distance / (double)exact) / log((double)arguments->relative_distance / (double)exact);
     return first + min_i64(buckets - 1, exact + (int64_t)(wide * (double)(buckets - exact)));
 }

@@ -75,7 +75,7 @@ bool optimizer_check(const char **key, const struct optimizer *o, enum dtype dty
         while (optimizer_parts[i].names[count])
             count++;
         *key = optimizer_parts[i].key;
-        if (o->part[i] < 0 || o->part[i] >= count)
+        if (!is_index(o->part[i], count))
             return fail(err, "%s: expected 0 to %d, found %d", *key, count - 1, o->part[i]);
     }
     if (o->moments != MOMENTS_FULL && rule_facts[o->rule].of_others == 0) {

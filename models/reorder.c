@@ -1,5 +1,6 @@
 /* Another topological order of the same layers. Names, values and weights stay what they are, and with them initial
  * values, data and checkpoints; layers and segments move. */
+#include "base/num.h"
 #include "models/graph.h"
 #include <string.h>
 
@@ -8,7 +9,7 @@ static bool check_order(const struct graph *graph, const int *order, int *place,
     for (int l = 0; l < graph->layer_count; l++)
         place[l] = -1;
     for (int p = 0; p < graph->layer_count; p++) {
-        if (order[p] < 0 || order[p] >= graph->layer_count)
+        if (!is_index(order[p], graph->layer_count))
             return fail(err, "order: expected layers 0 to %d, found %d", graph->layer_count - 1, order[p]);
         const struct graph_layer *layer = &graph->layers[order[p]];
         if (place[order[p]] >= 0)

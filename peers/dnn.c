@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "peers/dnn.h"
 #include <math.h>
 #include <stdlib.h>
@@ -177,7 +178,7 @@ static bool merge_idle_leaves(const struct dnn_graph *graph, struct arena *arena
          e++) { /* from the smaller number to the larger: once, whatever its direction */
         int a = part_of[graph->edges[e].from], b = part_of[graph->edges[e].to];
         if (a != b)
-            edges[edge_count++] = (struct dag_edge){ a < b ? a : b, a < b ? b : a };
+            edges[edge_count++] = (struct dag_edge){ min_int(a, b), max_int(a, b) };
     }
     if (!dag_build(&beside, arena, count, edges, edge_count, NULL, err))
         return false;

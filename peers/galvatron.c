@@ -1,4 +1,5 @@
 /* Galvatron's formula. */
+#include "base/num.h"
 #include "peers/galvatron.h"
 #include <math.h>
 
@@ -113,7 +114,7 @@ static double states_ratio(const struct galvatron_plan *plan, bool zero3, int ra
 int galvatron_in_flight(const struct galvatron_plan *plan, int stage)
 {
     int behind = plan->stage_count - stage;
-    return behind < plan->chunks ? behind : plan->chunks;
+    return min_int(behind, plan->chunks);
 }
 
 static bool layer_memory(const struct galvatron_problem *problem, const struct galvatron_plan *plan,

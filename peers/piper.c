@@ -1,5 +1,6 @@
 /* Stages are placed from the end, because a stage's memory depends on the degrees of those behind it: the graph is
  * turned around, `below` is what stands behind the stage. */
+#include "base/num.h"
 #include "peers/piper.h"
 #include "peers/variants.h"
 #include <math.h>
@@ -469,7 +470,7 @@ static bool make_model(struct problem *p, struct stage_model *model)
         device_time += least_of(&p->graph->nodes[v]).device_time * p->time_unit;
     *model = (struct stage_model){ .name = "piper",
                                    .self = p,
-                                   .axis_limit = { (int)k, (int)(n < k ? n : k) },
+                                   .axis_limit = { (int)k, (int)min_i64(n, k) },
                                    .choice_count = p->choice_count,
                                    .choices = p->choices,
                                    .bound = device_time / (double)k * (1 - 1e-12),

@@ -1,4 +1,5 @@
 /* The objective of given stages straight from the nodes: nothing of the search is used. */
+#include "base/num.h"
 #include "peers/piper.h"
 #include <math.h>
 
@@ -24,7 +25,7 @@ double piper_stage_load(const struct piper_graph *graph, const struct piper_opti
         if (!has(stage->nodes, v))
             continue;
         const struct piper_degree *degree = piper_find_degree(node, stage->tensor_degree);
-        if (!degree || stage->variants[v] < 0 || stage->variants[v] >= degree->variant_count)
+        if (!degree || !is_index(stage->variants[v], degree->variant_count))
             return NAN;
         time += degree->variants[stage->variants[v]].time;
         weights += degree->parameter_bytes;

@@ -2,6 +2,7 @@
  * labels the walk goes up through its supersets, depth first, as long as the stage may grow.
  *
  * With potentials, pairs with a pinch between them are not walked: stage_far.c. */
+#include "base/num.h"
 #include "peers/stage_walk.h"
 #include <limits.h>
 #include <math.h>
@@ -140,7 +141,7 @@ static bool relax_slots(struct stage_walk *walk, int below, int above)
         fits = ends->fits;
         if (far) {
             least = stage_walk_ends(walk, below)->begins;
-            least = ends->leaves > least ? ends->leaves : least;
+            least = max_int(least, ends->leaves);
         }
         if (least > fits - first->used)
             return true;
@@ -212,7 +213,7 @@ static void room_of(const struct stage_walk *walk, int ideal, int room[STAGE_AXE
     for (int l = walk->head[ideal]; l >= 0; l = walk->labels[l].next)
         for (int axis = 0; axis < STAGE_AXES; axis++) {
             int left = walk->model->axis_limit[axis] - walk->labels[l].used[axis];
-            room[axis] = left > room[axis] ? left : room[axis];
+            room[axis] = max_int(room[axis], left);
         }
 }
 
@@ -436,7 +437,7 @@ static bool pass_far(struct stage_walk *walk)
             return false;
         if (pinched && !stage_far_show(walk, shown++))
             return false;
-        if (!pinched && walk->head[i] >= 0 && !climb(walk, i, walk->pinch[i] < end ? walk->pinch[i] : end))
+        if (!pinched && walk->head[i] >= 0 && !climb(walk, i, min_int(walk->pinch[i], end)))
             return false;
     }
     return true;

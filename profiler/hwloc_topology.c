@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "profiler/hwloc_topology.h"
 #include "host/xml.h"
 #include "profiler/bus.h"
@@ -471,7 +472,7 @@ static bool is_nearest(const struct reading *r, const struct found_nic *nic, con
         int deepest = 0;
         for (int j = 0; j < r->nic_count; j++) {
             int shared = counts[j] ? bus_shared_depth(&r->gpu[i].place, &r->nic[j].place) : 0;
-            deepest = shared > deepest ? shared : deepest;
+            deepest = max_int(deepest, shared);
         }
         if (bus_shared_depth(&r->gpu[i].place, &nic->place) == deepest)
             return true;

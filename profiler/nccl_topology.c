@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "profiler/nccl_topology.h"
 #include "host/xml.h"
 #include "profiler/bus.h"
@@ -322,12 +323,12 @@ static int links_from(const struct reading *r, int from, int to)
 static int direct_links(const struct reading *r, int a, int b)
 {
     int there = links_from(r, a, b), back = links_from(r, b, a);
-    return there < back ? there : back;
+    return min_int(there, back);
 }
 
 static struct topology_pair pair_of(const struct reading *r, int a, int b)
 {
-    int up = links_from(r, a, a), down = links_from(r, b, b), links = direct_links(r, a, b) + (up < down ? up : down);
+    int up = links_from(r, a, a), down = links_from(r, b, b), links = direct_links(r, a, b) + min_int(up, down);
     enum link_tier tier = links > 0 ? TIER_NVLINK : bus_tier(&r->gpu[a].place, &r->gpu[b].place);
     return (struct topology_pair){ tier, links };
 }

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "profiler/shorten.h"
 #include "models/graph.h"
 #include "models/layer_kind.h"
@@ -9,7 +10,7 @@ static int repeat_blocks(struct model *out, const struct model *model, int most)
     for (int i = 0; i < model->block_count; i++) {
         int count = model->blocks[i].count;
         out->blocks[i] = model->blocks[i];
-        out->blocks[i].count = count < most ? count : most;
+        out->blocks[i].count = min_int(count, most);
         left = count - most > left ? count - most : left;
     }
     return left;

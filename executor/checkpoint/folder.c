@@ -114,7 +114,7 @@ static void take_newest(void *context, const struct save_name *name)
 static void take_last(void *context, const struct save_name *name)
 {
     int64_t *last = context;
-    *last = name->save > *last ? name->save : *last;
+    *last = max_i64(*last, name->save);
 }
 
 bool checkpoint_newest(const char *dir, char name[CHECKPOINT_NAME_BYTES], struct error *err)
@@ -238,7 +238,7 @@ static long owner_of(int file)
             found = process;
     if (list)
         fclose(list);
-    return found > 0 ? found : 0;
+    return max_i64(found, 0);
 }
 
 static bool fail_owned(const struct checkpoint_folder *folder, int file, struct error *err)

@@ -1,5 +1,6 @@
 /* Decoders whose feed-forward networks are experts (Jiang et al. 2024, Mixtral; Dai et al. 2024, DeepSeekMoE). All
  * train without dropping tokens. */
+#include "base/num.h"
 #include "models/import/hf_facts.h"
 #include <math.h>
 #include <string.h>
@@ -393,7 +394,7 @@ static bool read_ernie(struct hf_reader *r)
     int64_t last = -1;
     if (at && !json_int(at, -1, 1 << 20, &last, r->err))
         return false;
-    r->facts.sparse_last = last > 0 ? last : 0;
+    r->facts.sparse_last = max_i64(last, 0);
     hf_note(r, "left out: the correction of the router's choice, %lld weights a block", (long long)r->facts.experts);
     return true;
 }

@@ -1,4 +1,5 @@
 /* Files as the makers of models wrote them, beside the library's own. */
+#include "base/num.h"
 #include "models/import/hf_facts.h"
 #include <stdio.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static bool blocks_of_openelm(struct hf_reader *r)
                              (long long)b->attention.kv_heads);
         const double wanted = ratio * (double)f->hidden;
         int64_t inner = (int64_t)(wanted + (double)divisor / 2) / divisor * divisor;
-        inner = inner < divisor ? divisor : inner;
+        inner = max_i64(inner, divisor);
         b->mlp.inner = (double)inner < 0.9 * wanted ? inner + divisor : inner;
     }
     return true;

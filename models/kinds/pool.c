@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "models/kinds/window.h"
 #include "models/model.h"
 
@@ -53,7 +54,7 @@ static struct window window_of(const struct graph_builder *builder, const struct
 {
     int64_t columns = builder->columns ? builder->columns : 1, rows = builder->size['t'] / columns;
     if (f->pool == POOL_FIRST)
-        return (struct window){ .height = 1, .width = 1, .stride = rows > columns ? rows : columns };
+        return (struct window){ .height = 1, .width = 1, .stride = max_i64(rows, columns) };
     if (!f->window)
         return (struct window){ .height = rows, .width = columns, .stride = 1 };
     return (struct window){

@@ -74,7 +74,7 @@ static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t ste
 {
     int most = 1;
     for (int i = 0; i < p->shape_count; i++)
-        most = p->turns[i] > most ? p->turns[i] : most;
+        most = max_int(most, p->turns[i]);
     return sum + ceil_div(max_i64(0, micro_batches - most) * sum + steps, p->mesh_count);
 }
 

@@ -229,7 +229,7 @@ static struct cost local_cost_on(const struct facts *facts, const struct program
         if (instr->op == OP_UPDATE && i == 0)
             own.ns = min_i64(MAX_TIME_NS,
                              own.ns + orthogonal_ns(facts, program, program->pairs[instr->pair_first].source, type));
-        sum = (struct cost){ min_i64(MAX_TIME_NS, sum.ns + own.ns), sum.origin < own.origin ? sum.origin : own.origin,
+        sum = (struct cost){ min_i64(MAX_TIME_NS, sum.ns + own.ns), min_int(sum.origin, own.origin),
                              sum.extrapolated || own.extrapolated }; /* the weaker origin of two */
     }
     if (sum.origin != ORIGIN_ANALYTIC)

@@ -395,7 +395,7 @@ static struct cost root_cost(const struct facts *facts, int64_t buffer_bytes, co
         if (one.origin == ORIGIN_ANALYTIC)
             one.ns = max_i64(0, one.ns - start);
         sum.ns = one.ns > (MAX_TIME_NS - sum.ns) / peers ? MAX_TIME_NS : sum.ns + peers * one.ns;
-        sum.origin = one.origin < sum.origin ? one.origin : sum.origin;
+        sum.origin = min_int(sum.origin, one.origin);
         sum.extrapolated |= one.extrapolated;
     }
     if (sum.origin == ORIGIN_ANALYTIC)
@@ -420,7 +420,7 @@ struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_
 struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes, int ranks, int first_rank, int stride,
                             int concurrent)
 {
-    struct group group = group_regular(facts->cluster, ranks < 1 ? 1 : ranks, first_rank, stride, concurrent);
+    struct group group = group_regular(facts->cluster, max_int(ranks, 1), first_rank, stride, concurrent);
     return cost_of_group(facts, op, bytes, op_wire_bytes(op, bytes, group.ranks), &group);
 }
 

@@ -45,7 +45,7 @@ struct group group_regular(const struct cluster *cluster, int ranks, int first, 
             continue;
         struct group_part *part = part_of(&group, at->type);
         add_regular(part, cluster, group.level + 1, here, next - at->first_rank, stride);
-        part->concurrent = concurrent < 1 ? 1 : concurrent;
+        part->concurrent = max_int(concurrent, 1);
         done += here;
     }
     for (int i = 0; i < group.part_count; i++)

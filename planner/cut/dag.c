@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/cut/dag.h"
 #include <stdlib.h>
 #include <string.h>
@@ -267,7 +268,7 @@ bool dag_window(struct dag *out, struct arena *arena, const struct dag *dag, con
                 struct error *err)
 {
     int n = dag->node_count, count = 0;
-    int span = window < n ? window : n; /* farther pairs follow: every step of window to 2 window - 1 is an edge */
+    int span = min_int(n, window); /* farther pairs follow: every step of window to 2 window - 1 is an edge */
     size_t most = (size_t)dag->edge_count + (size_t)n * (size_t)span;
     if (most > INT32_MAX)
         return fail_memory(err);

@@ -35,7 +35,7 @@ static bool set_band_of_stages(struct solver *s)
 /* The farthest end of a stage that begins at `first`; quick where `near` is near it. */
 static int farthest_end(const struct solver *s, int level, int first, int near)
 {
-    int end = near < first ? first : near;
+    int end = max_int(near, first);
     while (end > first && stage_too_long(s, level, first, end))
         end--;
     while (end < s->layers && !stage_too_long(s, level, first, end + 1))

@@ -131,7 +131,7 @@ int64_t vectors_bound(const struct solver *s, int level, int first, int end, int
 static struct vector *like_vector(const struct solver *s, int level, const struct vector *v)
 {
     for (int like = level - 1; like <= level + 1 && v->multiplier[ROW_MEMORY] == 0; like += 2) {
-        if (like < 0 || like >= s->level_count || s->levels[like].table != s->levels[level].table ||
+        if (!is_index(like, s->level_count) || s->levels[like].table != s->levels[level].table ||
             s->levels[like].micro_batches != s->levels[level].micro_batches)
             continue;
         for (int i = 0; i < s->levels[like].vectors.count; i++)

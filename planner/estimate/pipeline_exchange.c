@@ -34,7 +34,7 @@ static void exchange_tied(const struct pipeline *p, const struct chain *chain, i
     for (int sum = 1; h.bytes > 0 && sum < 2 * h.count - 2; sum++)
         for (int from = 0; from < h.count; from++) {
             int to = sum - from;
-            if (to < 0 || to >= h.count || to == from)
+            if (!is_index(to, h.count) || to == from)
                 continue;
             int64_t start = max_i64(max_i64(ready_ns[from], ready_ns[to]), max_i64(out_ns[from], in_ns[to]));
             out_ns[from] = in_ns[to] =

@@ -18,10 +18,10 @@ static void choose_degrees(struct choice *c, const struct plan *plan, const stru
             c->sequence_parallel |=
                 dimension->lane == LANE_TP && dimension_prefers(dimension, TAG_SEQUENCE) && stage->atom[a] > 1;
         }
-        c->tensor = tensor > c->tensor ? tensor : c->tensor;
-        c->context = context > c->context ? context : c->context;
-        c->expert = expert > c->expert ? expert : c->expert;
-        c->data = data > c->data ? data : c->data;
+        c->tensor = max_int(c->tensor, tensor);
+        c->context = max_int(c->context, context);
+        c->expert = max_int(c->expert, expert);
+        c->data = max_int(c->data, data);
     }
 }
 

@@ -128,7 +128,7 @@ static bool divide_unit(struct cluster *c, int devices, struct error *err)
     int left = devices;
     for (int i = 0; i + 1 < c->level_count; i++) {
         struct link_level *level = &c->types[0].levels[i];
-        level->fanout = level->fanout < left ? level->fanout : left;
+        level->fanout = min_int(level->fanout, left);
         if (left % level->fanout != 0)
             break;
         left /= level->fanout;

@@ -37,7 +37,7 @@ static int differing_layers(const struct graph *graph, const struct plan *a, con
         count_layer(tallies, &count, graph, b, l, -1);
     }
     for (int i = 0; i < count; i++)
-        more += tallies[i].count > 0 ? tallies[i].count : 0;
+        more += max_int(tallies[i].count, 0);
     return more;
 }
 

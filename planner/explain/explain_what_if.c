@@ -461,7 +461,7 @@ bool explain_regrets(struct explainer *e, const struct explained *plan, const do
         out[i] = (struct regret){ .amount = amounts[i] };
     while (drawing->done < amount_count * draws && !explainer_ends(e)) {
         int left = amount_count * draws - drawing->done;
-        if (!draw(drawing, amounts, seed, left < MOST_QUERIES ? left : MOST_QUERIES, err))
+        if (!draw(drawing, amounts, seed, min_int(left, MOST_QUERIES), err))
             return false;
     }
     for (int i = 0; i < amount_count && report; i++) /* of which time has ended the draws */

@@ -62,7 +62,7 @@ static int likeness(const char *word, const struct words *of)
         bool part = whole > length && length > 1 &&
                     (strncmp(of->word[i], word, length) == 0 || strcmp(of->word[i] + whole - length, word) == 0);
         int own = strcmp(of->word[i], word) == 0 ? 4 : part ? 1 : 0;
-        best = own > best ? own : best;
+        best = max_int(best, own);
     }
     return best;
 }
@@ -94,7 +94,7 @@ static int find_near(const char *near[MOST_NEAR], const struct catalogue_entry *
         int score = score_of(&meant, catalogue[i].name);
         if (score > best)
             found = 0;
-        best = score > best ? score : best;
+        best = max_int(best, score);
         if (score == best && found < MOST_NEAR)
             near[found++] = catalogue[i].name;
     }
@@ -108,7 +108,7 @@ void cluster_catalogue_hint(struct text *out, const struct catalogue_entry *cata
 {
     const char *near[MOST_NEAR], *all[MOST_NEAR];
     char small[2 * WORD_BYTES] = "";
-    int found = 0, most = count < MOST_NEAR ? count : MOST_NEAR;
+    int found = 0, most = min_int(count, MOST_NEAR);
     for (size_t i = 0; name[i] && i + 1 < sizeof small; i++)
         small[i] = (char)tolower((unsigned char)name[i]);
     for (int i = 0; i < most; i++) {

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/facts/memory_parts.h"
 
 enum { DEVICE = true, HOST = false };
@@ -12,7 +13,7 @@ int64_t memory_rest_bytes(const struct memory_outside *outside)
     int64_t rest = outside->bytes;
     for (int i = 0; i < MEMORY_PART_COUNT; i++)
         rest -= memory_part_info[i].on_device ? outside->part[i] : 0;
-    return rest > 0 ? rest : 0;
+    return max_i64(rest, 0);
 }
 
 static void add_part(struct text *out, const char *before, const char *what, int64_t bytes)

@@ -144,7 +144,7 @@ static bool check_linear(struct profile *p, struct error *err)
 
 static bool check_curve(struct collective_curve *c, struct error *err)
 {
-    if (c->ranks < 2 || c->concurrent < 1 || c->level < 0 || c->level >= MAX_LEVELS)
+    if (c->ranks < 2 || c->concurrent < 1 || !is_index(c->level, MAX_LEVELS))
         return fail_kind(err, ERROR_INPUT,
                          "profile: curve \"%s\": expected ranks at least 2, concurrent at least 1 and level below %d",
                          c->op, (int)MAX_LEVELS);
@@ -346,7 +346,7 @@ int64_t collective_curve_ns(const struct collective_curve *c, int64_t bytes, boo
 {
     *extrapolated = c->point_count == 0 || bytes < c->points[0].bytes || bytes > c->points[c->point_count - 1].bytes;
     if (*extrapolated) {
-        double ns = beyond_ns(c, (double)(bytes > 0 ? bytes : 0));
+        double ns = beyond_ns(c, (double)max_i64(bytes, 0));
         return ns < (double)MAX_TIME_NS ? llround(ns) : MAX_TIME_NS;
     }
     int low = 0, high = c->point_count - 1; /* points[low].bytes <= bytes <= points[high].bytes */

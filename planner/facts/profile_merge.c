@@ -1,4 +1,5 @@
 /* Two profiles into one: the newer entry of each key wins. */
+#include "base/num.h"
 #include "planner/facts/profile.h"
 #include <string.h>
 
@@ -95,8 +96,7 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     to->compute_under_communication_spread = compute->compute_under_communication_spread;
     to->communication_under_compute = communication->communication_under_compute;
     to->communication_under_compute_spread = communication->communication_under_compute_spread;
-    to->factors_origin = compute->factors_origin < communication->factors_origin ? compute->factors_origin
-                                                                                 : communication->factors_origin;
+    to->factors_origin = min_int(compute->factors_origin, communication->factors_origin);
     const struct profile *memory = more->memory_outside_arena_bytes > 0 ? more : base;
     to->memory_outside_arena_bytes = memory->memory_outside_arena_bytes;
     memcpy(to->memory_part_bytes, memory->memory_part_bytes, sizeof to->memory_part_bytes);

@@ -71,7 +71,7 @@ static void hand_over(const struct program *program, int stage, struct life *liv
                 program->buffers[from].offset != program->buffers[into.buffer].offset)
                 continue;
             struct life *source = &lives[from], *destination = &lives[into.buffer];
-            destination->held = source->held > destination->held ? source->held : destination->held;
+            destination->held = max_int(destination->held, source->held);
             source->held = i - 1;
         }
     }

@@ -144,7 +144,7 @@ static int64_t thing_of(const void *self, const struct place_item *item)
     const struct thing_maker *t = self;
     const struct buffer *b = &t->program->buffers[item->owner];
     const struct life *life = &t->lives[item->owner];
-    const struct instr *maker = &t->program->stages[b->stage].instrs[life->first < 0 ? 0 : life->first];
+    const struct instr *maker = &t->program->stages[b->stage].instrs[max_int(life->first, 0)];
     const int64_t facts[] = { b->kind,     b->is_weight, b->id,          b->ring_round, b->ring_atom,
                               b->part,     b->version,   maker->op,      maker->phase,  maker->lane,
                               maker->part, maker->layer, maker->segment, maker->again,  maker->late };
@@ -166,8 +166,8 @@ static int collect_items(const struct program *program, int stage, bool host, co
             int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
             int since = t->lives[b].since, held = t->lives[b].held;
             t->items[count] = (struct place_item){ .bytes = bytes,
-                                                   .first = since < 0 ? 0 : since,
-                                                   .last = held < 0 ? 0 : held,
+                                                   .first = max_int(since, 0),
+                                                   .last = max_int(held, 0),
                                                    .owner = b,
                                                    .held = held > t->lives[b].last };
             t->item_of[b] = count++;
@@ -178,7 +178,7 @@ static int collect_items(const struct program *program, int stage, bool host, co
         if (t->joined[b] < 0 || program->buffers[b].host != host)
             continue;
         struct place_item *item = &t->items[t->item_of[root_of(t->joined, b)]];
-        item->last = item->last > t->lives[b].held ? item->last : t->lives[b].held;
+        item->last = max_int(item->last, t->lives[b].held);
     }
     return count;
 }
@@ -378,7 +378,7 @@ struct reached {
 static void merge_reached(struct reached *into, const struct reached *from)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        into->last[lane] = from->last[lane] > into->last[lane] ? from->last[lane] : into->last[lane];
+        into->last[lane] = max_int(into->last[lane], from->last[lane]);
 }
 
 /* Keeps the waits that neither the lane nor a later wait implies; returns their number. before: what the lane has

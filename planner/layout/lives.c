@@ -206,7 +206,7 @@ static void find_begins(const struct stage_program *list, int *begin)
             begin[i] = pass;
         for (int k = 0; k < instr->wait_count; k++) {
             int behind = list->waits[instr->wait_first + k] + 1;
-            begin[i] = behind > begin[i] ? behind : begin[i];
+            begin[i] = max_int(begin[i], behind);
         }
         done[instr->lane] = i + 1;
     }
@@ -257,7 +257,7 @@ static void stage_lives(const struct program *program, int stage, const struct s
             }
             life->last = i;
             int held = access.reads && !access.writes ? held_until(instr, i, spans) : i;
-            life->held = held > life->held ? held : life->held;
+            life->held = max_int(life->held, held);
         }
     }
 }

@@ -121,8 +121,8 @@ static void follow(struct walk *w, int index, int earlier)
     int *last = w->clock[index].last;
     const int *before = w->clock[earlier].last;
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        last[lane] = before[lane] > last[lane] ? before[lane] : last[lane];
-    last[own] = earlier > last[own] ? earlier : last[own];
+        last[lane] = max_int(last[lane], before[lane]);
+    last[own] = max_int(last[own], earlier);
 }
 
 static bool tell(struct walk *w, const struct hazard *hazard)

@@ -114,7 +114,7 @@ static void sort_items(struct place_work *w, enum order_kind kind)
  */
 static void repair(struct place_work *w, bool dense, int64_t looks, int64_t good, int64_t *best)
 {
-    int widest = w->count < WIDEST ? w->count : WIDEST;
+    int widest = min_int(w->count, WIDEST);
     uint64_t draw = (uint64_t)w->count;
     if (2 * looks > REPAIR_LIMIT)
         return;

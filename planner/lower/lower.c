@@ -224,7 +224,7 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
         return lower_memory(l);
     l->visits.count = 0;
     for (int c = 0; c < l->here.chunk_count; c++)
-        most = layers[c].count > most ? layers[c].count : most;
+        most = max_int(most, layers[c].count);
     l->visits.list = arena_alloc(&l->growing, (size_t)count * (size_t)most, sizeof *l->visits.list);
     l->visits.made = arena_alloc(&l->growing, (size_t)count, sizeof *l->visits.made);
     l->visits.made_count = 0;

@@ -7,6 +7,7 @@
  *
  * The optimizer's state lives on the host; each update has it fetched ahead and returned behind (Ren et al. 2021,
  * ZeRO-Offload, but the update itself runs on the device). */
+#include "base/num.h"
 #include "planner/layout/lives.h"
 #include "planner/lower/lower_emit.h"
 #include "planner/program/access.h"
@@ -34,7 +35,7 @@ struct trips {
 static struct trip *trip_of(const struct trips *t, int buffer)
 {
     int index = buffer - t->first_buffer;
-    return index >= 0 && index < t->buffer_count ? &t->trip[index] : NULL;
+    return is_index(index, t->buffer_count) ? &t->trip[index] : NULL;
 }
 
 static void note_access(const struct trips *t, const struct instr *instr, int index, const struct access *access)

@@ -3,6 +3,7 @@
  * segments touch, and how far the gradients of the stage's weights are. Another pass that finds the same copies its
  * instructions; what it found differently, like the first micro-batch that defines a gradient or the last that reduces
  * it, is lowered. What opens and closes a pass, messages above all, is not part of it. */
+#include "base/num.h"
 #include "planner/lower/lower_emit.h"
 #include <string.h>
 
@@ -137,7 +138,7 @@ enum { MET = -2 };
 /* Buffers that are not of a micro-batch stay what they are; of others the pass may touch what it met or made. */
 static bool is_known(const struct lowering *l, const struct repeat *r, int buffer)
 {
-    if (buffer < 0 || buffer >= r->first_buffer)
+    if (!is_index(buffer, r->first_buffer))
         return true;
     return buffer >= l->made.first_buffer && (buffer_at(l, buffer)->micro < 0 || note_of(l, buffer)->as == MET);
 }

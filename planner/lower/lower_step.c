@@ -73,7 +73,7 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
         return;
     bucket->pairs[bucket->count++] = (struct pair){ source, destination };
     int64_t from = buffer_at(l, source)->bytes, to = buffer_at(l, destination)->bytes;
-    bucket->bytes += from > to ? from : to;
+    bucket->bytes += max_i64(from, to);
     if (bucket->bytes >= l->plan->bucket_bytes)
         flush_one(l, bucket);
 }
@@ -216,7 +216,7 @@ static void update(struct lowering *l, int number, int scalar, int micro, int fe
     const struct weight_part part = l->weights.parts[number];
     const struct stage_weight *w = &l->weights.of[part.weight];
     struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = micro };
-    int newest = micro > 0 ? micro : 0; /* as many updates as micro-batches before it */
+    int newest = max_int(micro, 0); /* as many updates as micro-batches before it */
     int made = lower_part_version(&part, newest + 1);
     struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, made);
     if (part.version_count > 1) {

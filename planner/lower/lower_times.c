@@ -62,7 +62,7 @@ static int64_t start_of(const struct clock_walk *w, int stage)
         int64_t end = w->ends[is_backward(action)][other * w->l->micro_count + action->micro];
         if (end < 0)
             return -1;
-        start = end > start ? end : start;
+        start = max_i64(start, end);
     }
     return start;
 }

@@ -21,7 +21,7 @@ struct waiting {
 
 static void later(int *a, int b)
 {
-    *a = b > *a ? b : *a;
+    *a = max_int(*a, b);
 }
 
 /* What the instruction must wait for, and that it touches its buffers from now on: of its own lane nothing is waited

@@ -96,7 +96,7 @@ static void take_over(struct sample *s, int index, int from, int into)
         s->within_saved[into] = true;
     } else if (taker->last > index) {
         taker->first = taker->since = index + 1;
-        taker->held = taker->held > source->held ? taker->held : source->held;
+        taker->held = max_int(taker->held, source->held);
         source->held = index;
     }
 }

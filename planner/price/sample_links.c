@@ -84,7 +84,7 @@ void sample_price_links(struct sample *s, const struct facts *facts)
         for (int i = 0; i < uses.count; i++) {
             struct link_use *same = find_link(&links, uses.use[i].link);
             if (same)
-                same->busy = uses.use[i].busy > same->busy ? uses.use[i].busy : same->busy;
+                same->busy = max_int(same->busy, uses.use[i].busy);
             else if (links.count < MOST_LANE_LINKS)
                 links.use[links.count++] = uses.use[i];
         }

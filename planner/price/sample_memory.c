@@ -19,7 +19,7 @@ static void list_kept(struct sample *s)
             /* Gathered before the end of the first micro-batch and read by the second, in a sample that keeps any. */
             const struct life *life = &s->lives[access.buffer];
             if (s->kept_layer[access.buffer] < 0 && s->program->buffers[access.buffer].kind == BUFFER_WEIGHT_USE &&
-                life->first >= 0 && life->first < s->end && life->last >= s->end)
+                is_index(life->first, s->end) && life->last >= s->end)
                 s->kept_layer[access.buffer] = sample_layer_of(s, &list->instrs[i]);
         }
     }
@@ -141,8 +141,7 @@ static void price_temporary(struct sample *s)
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
         struct life life = s->lives[s->sized[k]];
-        if (buffer->persistent || buffer->host || s->kept_layer[s->sized[k]] >= 0 || life.first < 0 ||
-            life.first >= s->end)
+        if (buffer->persistent || buffer->host || s->kept_layer[s->sized[k]] >= 0 || !is_index(life.first, s->end))
             continue;
         if (s->deferred_for[s->sized[k]] >= 0)
             s->by_layer[s->deferred_for[s->sized[k]]].deferred_bytes += buffer->bytes;

@@ -81,7 +81,7 @@ int64_t buffer_elements(const struct program *program, const struct buffer *buff
         pieces *= layout->kind[i] == LAYOUT_FLAT ? atom[i] : 1;
         pad *= buffer->padded >> i & 1 ? atom[i] : 1;
     }
-    shards *= buffer->part_count > 1 ? buffer->part_count : 1;
+    shards *= max_int(buffer->part_count, 1);
     elements = shards > 1 ? elements / shards : elements; /* what splits a dim divides it */
     elements = pieces > 1 ? ceil_div(elements, pieces) : elements;
     return weight && pieces == 1 && pad > 1 ? round_up(elements, pad) : elements;

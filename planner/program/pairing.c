@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/program/pairing.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ const char *instr_name(char out[INSTR_NAME_BYTES], const struct program *program
     const struct instr *instr = &program->stages[stage].instrs[index];
     int n = snprintf(out, INSTR_NAME_BYTES, "stage %d instr %d (%s", stage, index, op_info[instr->op].name);
     size_t at = n > 0 ? (size_t)n : 0, left = INSTR_NAME_BYTES - at;
-    if (instr->op == OP_COMPUTE && instr->segment >= 0 && instr->segment < program->graph->segment_count)
+    if (instr->op == OP_COMPUTE && is_index(instr->segment, program->graph->segment_count))
         snprintf(out + at, left, " %s %.60s micro %d round %d)", phase_names[instr->phase],
                  program->graph->segments[instr->segment].name, instr->micro, instr->round);
     else if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
@@ -119,7 +120,7 @@ static bool join_by_tag(struct pairing *pairing, const struct program *program, 
     int joined = 0;
     for (int i = 0; i < count; i++) {
         const struct end *end = &ends[i];
-        if (end->tag < 0 || end->tag >= count)
+        if (!is_index(end->tag, count))
             return false;
         int *met = &first[end->tag];
         if (*met == 0) {

@@ -172,7 +172,7 @@ static int largest_prefix(const struct schedule *schedule, const struct schedule
     for (int i = 0; i < count; i++) {
         alive += actions[i].kind == ACTION_FORWARD;
         alive -= actions[i].kind == ACTION_BACKWARD || actions[i].kind == ends;
-        most = alive > most ? alive : most;
+        most = max_int(most, alive);
     }
     free(actions);
     return most;

@@ -49,7 +49,7 @@ static int most_zero(const struct strategy *strategies, int count, const struct 
     int most = 1;
     for (int i = 0; i < count; i++)
         if (recompute_alike(&strategies[i].layer, layer))
-            most = strategies[i].layer.zero > most ? strategies[i].layer.zero : most;
+            most = max_int(most, strategies[i].layer.zero);
     return most;
 }
 

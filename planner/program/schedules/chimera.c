@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/program/schedule.h"
 
 /* Time in slots of one pass each, as if all took as long. A micro-batch goes down one stage per slot and comes back up,
@@ -25,15 +26,10 @@ static int order(const struct schedule_place *place, struct action *out)
     return 2 * place->micro_count;
 }
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 static int in_flight(const struct schedule_place *place)
 {
     int half = place->stages / 2;
-    return least(half, place->stages - place->stage) + least(half, place->stage + 1);
+    return min_int(half, place->stages - place->stage) + min_int(half, place->stage + 1);
 }
 
 /* Li and Hoefler 2021 (Chimera); of more micro-batches than stages their direct concatenation. */

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/program/schedule.h"
 
 /* Warm-up forwards, one per stage that lies behind, then one backward and one forward in turn, then the remaining
@@ -20,7 +21,7 @@ static int order(const struct schedule_place *place, struct action *out)
 static int in_flight(const struct schedule_place *place)
 {
     int warm = place->ahead + place->extra_in_flight;
-    return place->micro_count < warm ? place->micro_count : warm;
+    return min_int(place->micro_count, warm);
 }
 
 /* Narayanan et al. 2019 (PipeDream), its synchronous form as in Fan et al. 2021 (DAPPLE). */

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/program/schedules/zero_bubble.h"
 
 static int warm_up(const struct schedule_place *place)
@@ -13,7 +14,7 @@ static int order(const struct schedule_place *place, struct action *out)
 static int in_flight(const struct schedule_place *place)
 {
     int warm = warm_up(place);
-    return place->micro_count < warm ? place->micro_count : warm;
+    return min_int(place->micro_count, warm);
 }
 
 /* Qi et al. 2023 (Zero Bubble Pipeline Parallelism), figure 3. */
