@@ -1,11 +1,11 @@
-/* Softmax attention in tiles of query rows, so that only a strip of scores exists (after Dao et al. 2022; a strip spans
+/* q (b,t,n,d), o (b,t,n,w), log-sum-exp lse (b,t,n), k (b,s,kv,d), v (b,s,kv,w): query head i reads key head i *
+ * kv_heads / heads; biases (r,n); sinks (n). A tile is up to ATTENTION_TILE_ROWS rows of t of one (b,n): its scores,
+ * their gradients ds and probabilities p are (rows,keys), its share of o is (rows,w).
+ *
+ * Softmax attention in tiles of query rows, so that only a strip of scores exists (after Dao et al. 2022; a strip spans
  * all keys of the call, which fits the second-level cache at usual lengths). Keys above the diagonal, or before the
  * window of the tile's first row, are never computed outside of the tiles that they cross. Rounds over keys fold by
- * log-sum-exp.
- *
- * q (b,t,n,d), o (b,t,n,w), log-sum-exp lse (b,t,n), k (b,s,kv,d), v (b,s,kv,w): query head i reads key head i *
- * kv_heads / heads; biases (r,n); sinks (n). A tile is up to ATTENTION_TILE_ROWS rows of t of one (b,n): its scores,
- * their gradients ds and probabilities p are (rows,keys), its share of o is (rows,w). */
+ * log-sum-exp. */
 #include "base/num.h"
 #include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"

@@ -1,8 +1,8 @@
-/* Convolution as a matrix product: the windows of a tile of positions are laid out as rows of a matrix in the scratch
- * memory (Chellapilla et al. 2006), so that all three phases are GEMMs.
+/* x (b,pixel,h), an image row by row; kernel (k,h,g), k the points of a window; y (b,t,g), t the windows row by row.
+ * matrix (positions of the tile, k * h), at most CONV_TILE_POSITIONS rows.
  *
- * x (b,pixel,h), an image row by row; kernel (k,h,g), k the points of a window; y (b,t,g), t the windows row by row.
- * matrix (positions of the tile, k * h), at most CONV_TILE_POSITIONS rows. */
+ * Convolution as a matrix product: the windows of a tile of positions are laid out as rows of a matrix in the scratch
+ * memory (Chellapilla et al. 2006), so that all three phases are GEMMs. */
 #include "executor/kernels/primitives.h"
 #include "base/num.h"
 #include <string.h>

@@ -1,7 +1,7 @@
-/* Tables whose rows are looked up: by token, and by position.
+/* y (b,t,h) = scale table (v,h) at tokens (b,t), int32; a call has some rows of v, and other tokens give 0.
+ * y (b,t,h) = x (b,t,h) + table (positions,h) at t, or everywhere at 0.
  *
- * y (b,t,h) = scale table (v,h) at tokens (b,t), int32; a call has some rows of v, and other tokens give 0.
- * y (b,t,h) = x (b,t,h) + table (positions,h) at t, or everywhere at 0. */
+ * Tables whose rows are looked up: by token, and by position. */
 #include "executor/kernels/primitives.h"
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* Mixture of experts: who goes where, there and back. Blocks hold whole groups; a group is one token's neighbours along
- * the sequence, so its number is that of its first token over the group's size. Slots are written e * slots + place; a
- * choice without one is -1 - e.
+/* route: logits (b,t,u), u the experts; correction (u); gates (b,t,k), slots (b,t,k) and taken (e,b,q), the last two
+ * int32. dispatch, combine: tokens (b,t,h); stack (e,b,q,c,h), of expert e the place c for group q of sample b.
  *
- * route: logits (b,t,u), u the experts; correction (u); gates (b,t,k), slots (b,t,k) and taken (e,b,q), the last two
- * int32. dispatch, combine: tokens (b,t,h); stack (e,b,q,c,h), of expert e the place c for group q of sample b. */
+ * Mixture of experts: who goes where, there and back. Blocks hold whole groups; a group is one token's neighbours along
+ * the sequence, so its number is that of its first token over the group's size. Slots are written e * slots + place; a
+ * choice without one is -1 - e. */
 #include "base/num.h"
 #include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"

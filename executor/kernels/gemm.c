@@ -1,9 +1,9 @@
-/* Matrix product with any strides: BLAS where its strides suffice and the build has it, else a packed product after
- * Goto & van de Geijn 2008: blocks of a and panels of b are copied into the order in which a register tile of c reads
- * them.
+/* c (m,n) = alpha a (m,k) b (k,n), + c or + row (n). Packed, a is (m / TILE_ROWS, k, TILE_ROWS) and b (n /
+ * TILE_COLUMNS, k, TILE_COLUMNS).
  *
- * c (m,n) = alpha a (m,k) b (k,n), + c or + row (n). Packed, a is (m / TILE_ROWS, k, TILE_ROWS) and b (n /
- * TILE_COLUMNS, k, TILE_COLUMNS). */
+ * Matrix product with any strides: BLAS where its strides suffice and the build has it, else a packed product after
+ * Goto & van de Geijn 2008: blocks of a and panels of b are copied into the order in which a register tile of c reads
+ * them. */
 #include "base/num.h"
 #include "executor/kernels/gemm_pack.h"
 #include "host/blas.h"

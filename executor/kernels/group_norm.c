@@ -1,7 +1,7 @@
-/* Group norm over all positions of a sample and the channels of a group (Wu & He 2018). Statistics are outputs, so
- * backward never recomputes them; samples never see each other.
+/* x, y (b,t,g); gain, bias (g); mean, rstd (b,j), where group j has channels_per_group neighbouring channels of g.
  *
- * x, y (b,t,g); gain, bias (g); mean, rstd (b,j), where group j has channels_per_group neighbouring channels of g. */
+ * Group norm over all positions of a sample and the channels of a group (Wu & He 2018). Statistics are outputs, so
+ * backward never recomputes them; samples never see each other. */
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
 

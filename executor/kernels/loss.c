@@ -1,8 +1,8 @@
-/* Cross-entropy in four pieces that fold over a split vocabulary. Columns from `valid` on are padding: -inf going
- * forward, gradient exactly 0 going back.
+/* logits (b,t,v); labels (b,t), int32, -1 where there is no target; maximum, sum of exponentials and pick (b,t). The
+ * loss is one number: the sum over (b,t) over the number of targets of the whole step.
  *
- * logits (b,t,v); labels (b,t), int32, -1 where there is no target; maximum, sum of exponentials and pick (b,t).
- * The loss is one number: the sum over (b,t) over the number of targets of the whole step. */
+ * Cross-entropy in four pieces that fold over a split vocabulary. Columns from `valid` on are padding: -inf going
+ * forward, gradient exactly 0 going back. */
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
 #include <string.h>

@@ -1,7 +1,7 @@
-/* Matrix products of segments, all phases by product_each().
+/* y (b,t,f) = scale x (b,t,h) w (h,f) + bias (f), and any others whose axes say as much: what y lacks is summed over.
+ * Of experts: y (e,b,q,c,f), x (e,b,q,c,h), w (e,h,f); filled (e,b,q), int32, says how many places c count.
  *
- * y (b,t,f) = scale x (b,t,h) w (h,f) + bias (f), and any others whose axes say as much: what y lacks is summed over.
- * Of experts: y (e,b,q,c,f), x (e,b,q,c,h), w (e,h,f); filled (e,b,q), int32, says how many places c count. */
+ * Matrix products of segments, all phases by product_each(). */
 #include "executor/kernels/primitives.h"
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
-/* Layer norm and RMS norm over the whole last axes; statistics are outputs, so backward never recomputes them.
+/* x, y (b,t,h); gain, bias (h); mean, rstd (b,t). RMS norm has neither mean nor bias. Or x, y (b,t,n,d); gain (d) or
+ * (n,d); rstd (b,t,n), or (b,t) where a row is all of (n,d).
  *
- * x, y (b,t,h); gain, bias (h); mean, rstd (b,t). RMS norm has neither mean nor bias. Or x, y (b,t,n,d); gain (d) or
- * (n,d); rstd (b,t,n), or (b,t) where a row is all of (n,d). */
+ * Layer norm and RMS norm over the whole last axes; statistics are outputs, so backward never recomputes them. */
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
 

@@ -1,6 +1,6 @@
-/* The optimizer and sums, on flat ranges.
+/* weight, present, gradient (count); state (2, count): first moments, then second ones.
  *
- * weight, present, gradient (count); state (2, count): first moments, then second ones. */
+ * The optimizer and sums, on flat ranges. */
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
 #include "executor/kernels/bf16.h"

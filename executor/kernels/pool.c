@@ -1,6 +1,6 @@
-/* Kernels that look at an image's or a sequence's other positions without a matrix: pools, the class token.
+/* Pools: x (b,pixel,g), y (b,t,g), t the windows row by row. Class token: x (b,t,h), token (h), y (b,1 + t,h).
  *
- * Pools: x (b,pixel,g), y (b,t,g), t the windows row by row. Class token: x (b,t,h), token (h), y (b,1 + t,h). */
+ * Kernels that look at an image's or a sequence's other positions without a matrix: pools, the class token. */
 #include "executor/kernels/primitives.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* Which axes are rows, columns or contracted follows from which of the three operands have them. Axes that do not lie
- * side by side in memory are looped over; the rest is one GEMM.
+/* c (rows, columns) = a (rows, sums) b (sums, columns), each of the three a group of axes of the segment.
  *
- * c (rows, columns) = a (rows, sums) b (sums, columns), each of the three a group of axes of the segment. */
+ * Which axes are rows, columns or contracted follows from which of the three operands have them. Axes that do not lie
+ * side by side in memory are looped over; the rest is one GEMM. */
 #include "executor/kernels/product.h"
 
 struct group { /* axes that act as one index of the GEMM, outermost first */
