@@ -44,6 +44,14 @@ uint64_t hash_i64(uint64_t hash, int64_t value)
     return hash_bytes(hash, bytes, sizeof bytes);
 }
 
+bool pairs_equal(const int64_t (*pairs)[2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pairs[i][0] != pairs[i][1])
+            return false;
+    return true;
+}
+
 uint64_t mix64(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -57,6 +57,8 @@ static inline bool is_index(int64_t index, int64_t count)
 {
     return index >= 0 && index < count;
 }
+/* Whether the numbers of each pair are equal: what one thing says and what another does. */
+bool pairs_equal(const int64_t (*pairs)[2], size_t count);
 /* Bits that are set: what a compiler's own does by a call where the processor need not have an instruction for it. */
 static inline int count_bits(uint32_t bits)
 {

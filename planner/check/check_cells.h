@@ -55,7 +55,7 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *er
 void cutter_close(struct cutter *c);
 /* What the stage holds; it borrows c->counts. */
 struct stage_content cutter_content(struct cutter *c, int first, int end);
-/* Of all layers between, the least that any strategy takes of a limit, or of USE_PATH. */
+/* All layers between take no less of a limit, or of USE_PATH, each by the strategy that takes least. */
 int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int end);
 /* The cell of stages like that one; NULL: out of memory. */
 struct cutter_cell *cell_at(struct cutter *c, int kind, int first, int end);

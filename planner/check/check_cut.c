@@ -15,7 +15,7 @@ static bool too_long(const struct cutter *c, int index, int first, int end)
            (kind->apart && cutter_least(c, index, LIMIT_FORWARD, first, end) > kind->to_ns);
 }
 
-/* Where a stage can begin on each row when none before it, or behind it, is too long. */
+/* Finds where a stage can begin on each row when none before it, or behind it, is too long. */
 static void set_reach(struct cutter *c)
 {
     int layers = cut_last(c->p), last = c->row_count - 1;

@@ -90,7 +90,7 @@ struct cut_witness {
     int64_t value_ns, forward_ns; /* its step, and the longest forward part of it */
     int64_t rows_ns;              /* its step with from_ns of its stages' kinds in place of that */
 };
-/* Of stages with that sum of paths, INT64_MAX: of none, and from_ns. */
+/* What stages with that sum of paths witness; INT64_MAX: there are none. from_ns is the witness's. */
 static inline struct cut_witness cut_witness_of(int64_t sum, struct stage_ends ends, int64_t from_ns)
 {
     if (sum == INT64_MAX)

@@ -20,7 +20,7 @@ struct ideals_cell {
     int64_t least, cost; /* cost, ends: of the choice that was found, when solved; cost INT64_MAX: none */
     struct stage_ends ends;
 };
-/* Where stages of a row begin. */
+/* A row says where its stages may begin. */
 struct row {
     int from, to, count;
     int *set;      /* (count) ascending */

@@ -6,15 +6,6 @@
 #include "planner/estimate/estimate.h"
 #include <string.h>
 
-/* A number of the plan's and what it should be. */
-static bool pairs_equal(const int64_t (*pairs)[2], size_t count)
-{
-    size_t equal = 0;
-    while (equal < count && pairs[equal][0] == pairs[equal][1])
-        equal++;
-    return equal == count;
-}
-
 /* Replicas of a stage lie in their own order also where the stages lie from the last device on. */
 static bool same_outside(const struct plan *plan, const struct config *config)
 {

@@ -29,7 +29,7 @@ static inline int64_t stage_waiting_ns(const struct stage_kind *kind)
 {
     return (kind->micro_batches - 1) * kind->waiting_ns + kind->from_ns;
 }
-/* Of what a stage's layers take together; or of all stages the longest of each. */
+/* What a stage's layers take together; or the longest of each that any stage has. */
 struct stage_ends {
     int64_t forward_ns, rest_ns, lane_ns; /* rest: of path and tail the longer */
 };

@@ -26,7 +26,7 @@ struct group group_of_stage(const struct cluster *cluster, const struct plan *pl
 /* The stage's ranks of the type that share one of its links at the level. 1 where it shares nothing there. */
 int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);
 
-/* Of so many units those that have one of so many random choices at least, in the mean. */
+/* So many units have one of so many random choices at least, in the mean. */
 double cost_units_chosen(double units, double choices);
 /* What a level's link carries of large buffers. */
 double cost_link_bytes_per_s(const struct link_level *level);

@@ -10,7 +10,7 @@ struct link_use {
     int flows; /* of the stage's ranks, which all do the same at once: so many shares of the link are theirs */
     int busy;  /* of LINK_WHOLE: how much of the link's time they take when nothing else uses it */
 };
-/* Of an instruction that takes cost_instr_ns() alone: for its latency it uses nothing, then all these links at once. */
+/* An instruction that takes cost_instr_ns() alone uses nothing for its latency, then all these links at once. */
 struct link_uses {
     int64_t latency_ns; /* at most the whole duration */
     int count;          /* 0: it shares nothing with anybody */

@@ -10,7 +10,7 @@ static void add_least(const struct partition_problem *problem, int64_t *path, in
     for (int c = 0; c < problem->chain->class_count; c++) {
         int64_t least_path = INT64_MAX, least_step = INT64_MAX;
         for (int shape = 0; shape < (table->by_turns ? table->shape_count : 1); shape++) {
-            const struct price_table *own = table->by_turns ? table->by_turns[shape] : table;
+            const struct price_table *own = price_of_shape(table, shape);
             for (int i = 0; i < own->strategy_count; i++) {
                 least_path = min_i64(least_path, path_ns(price_at(own, c, i)));
                 least_step = min_i64(least_step, price_at(own, c, i)->step_ns);
@@ -63,18 +63,13 @@ static bool is_beyond(const struct partition_problem *problem, const struct pric
 
 bool partition_is_beyond(const struct partition_problem *problem)
 {
-    const struct price_table *table = problem->table;
-    if (is_beyond(problem, table))
-        return true;
-    for (int k = 0; table->by_stage && k < problem->stage_count; k++)
-        if ((k == 0 || table->by_stage[k] != table->by_stage[k - 1]) && is_beyond(problem, table->by_stage[k]))
+    const struct price_table *before = NULL; /* of neighbours that have one, one is asked */
+    for (int i = 0; i < price_part_count(problem->table, problem->stage_count); i++) {
+        const struct price_table *part = price_part(problem->table, problem->stage_count, i);
+        if (part && part != before && is_beyond(problem, part))
             return true;
-    for (int shape = 0; table->by_turns && shape < table->shape_count; shape++)
-        if (is_beyond(problem, table->by_turns[shape]))
-            return true;
-    for (int i = 0; table->by_place && i < table->mesh_count * table->shape_count; i++)
-        if (table->by_place[i] && is_beyond(problem, table->by_place[i]))
-            return true;
+        before = part;
+    }
     return false;
 }
 

@@ -30,7 +30,7 @@ void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, c
                          const struct facts *facts);
 
 /* ---- estimate_memory.c ---- */
-/* Of a plan that is judged on few micro-batches. */
+/* How a plan is judged on few micro-batches. */
 struct judging estimate_judging_shortened(const struct plan *plan);
 /* By a pace's few. */
 struct judging estimate_judging_paced(const struct pace *pace);

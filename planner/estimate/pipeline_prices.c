@@ -68,8 +68,7 @@ static double bucket_ns(const struct priced *p, int stage, unsigned atoms)
 static double lane_factor(const struct priced *p, int stage)
 {
     unsigned atoms = data_atoms(p->plan);
-    if (!p->facts || p->table->by_stage || p->table->by_place || p->table->by_turns ||
-        p->plan->stages[0].first_rank != 0)
+    if (!p->facts || !price_is_one(p->table) || p->plan->stages[0].first_rank != 0)
         return 1;
     double first_ns = bucket_ns(p, 0, atoms);
     return first_ns > 0 ? bucket_ns(p, stage, atoms) / first_ns : 1;

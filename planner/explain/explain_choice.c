@@ -75,6 +75,12 @@ static bool fix(struct allowed *allowed, int64_t value)
     return true;
 }
 
+/* Where the plan's own value is another. */
+static bool change(struct allowed *allowed, int64_t own, int64_t value)
+{
+    return own != value && fix(allowed, value);
+}
+
 static bool restrict_to(struct allowed *allowed, struct allowed values)
 {
     *allowed = values;
@@ -147,11 +153,11 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case OTHER_SCHEDULE:
         return c->pipeline > 1 && fix(&s->stages, c->pipeline) && other_schedules(s, c->schedule);
     case NO_PIPELINE:
-        return c->pipeline > 1 && fix(&s->stages, 1);
+        return change(&s->stages, c->pipeline, 1);
     case NO_TENSOR:
-        return c->tensor > 1 && fix(&s->tensor, 1);
+        return change(&s->tensor, c->tensor, 1);
     case PURE_DATA:
-        return c->pipeline > 1 && c->tensor > 1 && fix(&s->stages, 1) && fix(&s->tensor, 1);
+        return change(&s->stages, c->pipeline, 1) && change(&s->tensor, c->tensor, 1);
     case NO_ZERO:
         return c->zero[0] < c->weighted && fix(&s->zero, 0);
     case ZERO_3:
@@ -161,10 +167,10 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case FULL_RECOMPUTATION:
         return c->recompute[RECOMPUTE_FULL] < c->layers && fix(&s->recompute, RECOMPUTE_FULL);
     case WITH_SEQUENCE:
-        return c->tensor > 1 && !c->sequence_parallel && fix(&s->sequence_parallel, 1) &&
+        return c->tensor > 1 && change(&s->sequence_parallel, c->sequence_parallel, 1) &&
                restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), 1));
     case WITHOUT_SEQUENCE:
-        return c->tensor > 1 && c->sequence_parallel && fix(&s->sequence_parallel, 0);
+        return c->tensor > 1 && change(&s->sequence_parallel, c->sequence_parallel, 0);
     case KINDS:
         break;
     }

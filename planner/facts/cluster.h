@@ -149,7 +149,7 @@ int cluster_group(const struct cluster *cluster, int rank);
 int cluster_type(const struct cluster *cluster, int rank);
 /* The rank's device. */
 const struct device_type *cluster_device(const struct cluster *cluster, int rank);
-/* Of everything that decides a duration or a fit on the type, wherever it stands in the cluster. */
+/* It depends on everything that decides a duration or a fit on the type, wherever that stands in the cluster. */
 uint64_t cluster_type_hash(const struct cluster *cluster, int type);
 /* The types of count ranks from first_rank on: bit t for type t. */
 unsigned cluster_types(const struct cluster *cluster, int first_rank, int count);

@@ -17,7 +17,7 @@ struct matmul_surface {
     int64_t repeats;                                /* runs behind each time */
     int origin;                                     /* enum origin (planner/facts/cluster.h) */
 };
-/* Where a product lies: each size between two of the grid, at `part` of the way in logarithms. Sizes beyond the grid
+/* A product lies with each size between two of the grid, at `part` of the way in logarithms. Sizes beyond the grid
  * lie on its rim. */
 struct surface_place {
     int low[SURFACE_AXES];

@@ -31,7 +31,7 @@ struct layout_ask {
 bool layout_place_and_order(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err);
 /* The offsets alone, likewise: for whoever asks for bytes. */
 bool layout_place(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err);
-/* Of such a program only these fewest bytes. */
+/* Finds only these fewest bytes of such a program. */
 bool layout_bound_bytes(struct program *program, struct error *err);
 /* The waits alone, and more than any layout makes: as if every buffer took over bytes of all that were given away
  * before. The lifetimes must be split. Such a step takes no less time than with any layout. */

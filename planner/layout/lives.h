@@ -31,7 +31,7 @@ struct life {
  * before. Fails for want of memory.
  */
 bool lives_find(const struct program *program, struct life *lives, struct error *err);
-/* Of one stage's buffers alone. */
+/* Finds those of one stage's buffers alone. */
 bool lives_find_stage(const struct program *program, int stage, const struct by_stage *of, struct life *lives,
                       struct error *err);
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one

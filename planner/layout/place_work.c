@@ -115,7 +115,7 @@ static void spans_around(const struct place_work *w, int item, int *first, int *
     *last = reach->last[level];
 }
 
-/* Where the list has addresses above this. */
+/* The list has addresses above this from that place on. */
 static int place_above(const struct spots *spots, int64_t address)
 {
     int low = 0, high = spots->count;

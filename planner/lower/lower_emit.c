@@ -190,9 +190,14 @@ int *lower_version_head(const struct lowering *l, bool gradient, int value, int 
     return &l->made.version_head[gradient][value * l->micro_count + micro];
 }
 
-static void link_version(struct lowering *l, bool gradient, int buffer)
+/* Values and their gradients have versions; other buffers are in no list. */
+static void link_version(struct lowering *l, int buffer)
 {
-    int *head = lower_version_head(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
+    const struct buffer *b = buffer_at(l, buffer);
+    bool gradient = b->kind == BUFFER_VALUE_GRADIENT;
+    if (!gradient && b->kind != BUFFER_VALUE)
+        return;
+    int *head = lower_version_head(l, gradient, b->id, b->micro);
     note_of(l, buffer)->next = *head;
     *head = buffer;
 }
@@ -212,7 +217,7 @@ int lower_add_version(struct lowering *l, bool gradient, int value, int micro, c
     }
     int buffer = lower_add_buffer(l, version);
     if (!l->failed)
-        link_version(l, gradient, buffer);
+        link_version(l, buffer);
     return buffer;
 }
 
@@ -286,8 +291,8 @@ int lower_convert_buffer(struct lowering *l, int source, const struct layout *to
             buffer_at(l, now)->layout = path[i].to;
         } else {
             next = lower_add_buffer_like(l, now, &path[i].to, last ? kind : BUFFER_TEMPORARY);
-            if (!l->failed && last && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
-                link_version(l, kind == BUFFER_VALUE_GRADIENT, next);
+            if (!l->failed && last)
+                link_version(l, next);
         }
         bool sums = path[i].op == OP_ALL_REDUCE || path[i].op == OP_REDUCE || path[i].op == OP_REDUCE_SCATTER ||
                     path[i].op == OP_REDISTRIBUTE;
@@ -302,8 +307,7 @@ int lower_convert_buffer(struct lowering *l, int source, const struct layout *to
     if (!l->failed && buffer_at(l, now)->kind == BUFFER_TEMPORARY &&
         kind != BUFFER_TEMPORARY) { /* ended by an all-reduce in place */
         buffer_at(l, now)->kind = kind;
-        if (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT)
-            link_version(l, kind == BUFFER_VALUE_GRADIENT, now);
+        link_version(l, now);
     }
     return now;
 }

@@ -7,7 +7,7 @@
 #include "planner/program/clock.h"
 #include "planner/program/recipe.h"
 
-/* Where in the program something is asked for. */
+/* What says where in the program something is asked for. */
 struct site {
     enum phase phase;
     bool again; /* recomputation */
@@ -215,7 +215,7 @@ static inline const struct assignment *assignment_of(const struct lowering *l, i
 /* ---- when receives are posted (lower_arrivals.c) ---- */
 /* The stage that runs the layer for the copy at hand; of replicas that take turns the first. */
 int lower_stage_at_hand(const struct lowering *l, int layer);
-/* Of a stage's replicas that take turns, the one that has the micro-batch. */
+/* The one of a stage's replicas that has the micro-batch, where they take turns. */
 int lower_peer_of(const struct lowering *l, int stage, int micro);
 bool lower_list_arrivals(struct lowering *l);
 /* The receives that are due before the stage's action of that number. */
@@ -287,6 +287,6 @@ void lower_return_state(struct lowering *l, int number, int fetched, int micro);
 void overlap_experts(struct lowering *l);
 
 /* ---- which instructions of other lanes each one waits for (waits.c) ---- */
-/* Of the finished list of the stage at hand. */
+/* Finds the waits of the finished list of the stage at hand. */
 bool waits_find(struct lowering *l);
 #endif

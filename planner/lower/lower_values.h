@@ -6,7 +6,7 @@
 bool lower_made_here(const struct lowering *l, int value);
 /* The chunk of the stage at hand that runs the segment for the copy at hand, -1: another stage does. */
 int lower_chunk_of(const struct lowering *l, int segment);
-/* Where the value enters this stage: its producer's layouts here, or those in which a received one lands. */
+/* The layouts in which the value enters this stage: its producer's here, or those in which a received one lands. */
 struct layout_pair lower_base_layouts(const struct lowering *l, int value);
 /* The layouts in which it crosses to other stages: sums are complete. */
 struct layout_pair lower_sent_layouts(const struct lowering *l, int value);

@@ -324,7 +324,7 @@ static struct foreign *foreign_gradient(struct lowering *l, int part, const stru
     return &l->weights.foreign[l->weights.foreign_count++];
 }
 
-/* Where the use's gradient goes and whether it has been written; NULL after a failure. */
+/* The place to which the use's gradient goes, and whether it has been written; NULL after a failure. */
 static int *gradient_place(struct lowering *l, int segment, int index, int round, const struct site *site,
                            bool **defined)
 {

@@ -55,12 +55,18 @@ bool dimension_is_over_experts(const struct dimension *dimension)
     return dimension_prefers(dimension, TAG_EXPERT) && !dimension->splits_batch;
 }
 
+/* Their transfers run in one lane, at the same times. */
+static bool moves_alike(const struct dimension *a, const struct dimension *b)
+{
+    return a->lane == b->lane && a->ring == b->ring && a->defer == b->defer;
+}
+
 int dimension_over_experts(int dimension)
 {
     const struct dimension *of = dimensions[dimension];
     for (int i = 0; dimensions[i]; i++) {
         const struct dimension *d = dimensions[i];
-        if (dimension_is_over_experts(d) && d->lane == of->lane && d->ring == of->ring && d->defer == of->defer &&
+        if (dimension_is_over_experts(d) && moves_alike(d, of) &&
             !memcmp(&d->prefer[1], of->prefer, (MAX_PREFERENCES - 1) * sizeof *d->prefer))
             return i;
     }
@@ -72,8 +78,7 @@ int dimension_replica(int dimension)
     const struct dimension *of = dimensions[dimension];
     for (int i = 0; of->shard && dimensions[i]; i++) {
         const struct dimension *d = dimensions[i];
-        if (!d->shard && d->server == of->server && d->ring == of->ring && d->defer == of->defer &&
-            d->splits_batch == of->splits_batch && d->lane == of->lane &&
+        if (!d->shard && moves_alike(d, of) && d->server == of->server && d->splits_batch == of->splits_batch &&
             !memcmp(d->prefer, of->prefer, sizeof d->prefer))
             return i;
     }

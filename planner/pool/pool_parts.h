@@ -40,7 +40,7 @@ bool early_is_wanted(const struct run *run);
 /* Then simulates of so many candidates the one that the walk finds shortest, if that is shorter than the early plan
  * that there is. */
 bool early_judge_of(struct run *run, const struct candidate *candidates, int count);
-/* Of all candidates so far. */
+/* Judges the first of all candidates so far. */
 bool early_judge(struct run *run);
 /* The early plan joins the result's list, if it is among the best there. */
 void early_hand_out(struct run *run);

@@ -112,7 +112,7 @@ bool run_same_family(const struct run *run, int config, int other);
 bool run_is_akin(const struct run *run, const struct config *a, const struct config *b); /* whosever they are */
 /* Any plan will do, and there is one. */
 bool run_has_any(const struct run *run);
-/* Of the incumbent; INT64_MAX: there is none. */
+/* What the incumbent takes; INT64_MAX: there is none. */
 int64_t run_best_step_ns(const struct run *run);
 /* So few layers and ways to cut them that solving and judging often is cheap. */
 bool run_is_small(const struct run *run);

@@ -233,6 +233,23 @@ bool price_join_table(struct price_table **into, struct arena *arena, const stru
     return true;
 }
 
+int price_part_count(const struct price_table *table, int pieces)
+{
+    int stages = table->by_stage ? pieces : 0, shapes = table->by_turns ? table->shape_count : 0;
+    return 1 + stages + shapes + (table->by_place ? table->mesh_count * table->shape_count : 0);
+}
+
+const struct price_table *price_part(const struct price_table *table, int pieces, int number)
+{
+    int stages = table->by_stage ? pieces : 0, shapes = table->by_turns ? table->shape_count : 0;
+    if (number == 0)
+        return table;
+    if (number <= stages)
+        return table->by_stage[number - 1];
+    return number <= stages + shapes ? table->by_turns[number - 1 - stages]
+                                     : table->by_place[number - 1 - stages - shapes];
+}
+
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage)
 {
     if (!table->by_turns)

@@ -62,11 +62,24 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 {
     return table->by_stage ? table->by_stage[stage] : table;
 }
-/* Of a stage with so many meshes before it and turns[shape] of its own. */
+/* The table of a stage with so many meshes before it and turns[shape] of its own. */
 static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int shape)
 {
     return table->by_place ? table->by_place[before * table->shape_count + shape] : table->by_turns[shape];
 }
+/* The table of a stage with turns[shape] meshes, wherever it lies; where stages have one mesh each, all have that. */
+static inline const struct price_table *price_of_shape(const struct price_table *table, int shape)
+{
+    return table->by_turns ? table->by_turns[shape] : table;
+}
+/* Whether all stages have the table's own prices. */
+static inline bool price_is_one(const struct price_table *table)
+{
+    return !table->by_stage && !table->by_turns && !table->by_place;
+}
+/* The tables of which it consists for so many pieces, itself the first; NULL: none at that number. */
+int price_part_count(const struct price_table *table, int pieces);
+const struct price_table *price_part(const struct price_table *table, int pieces, int number);
 /* What layers of the plan's stage cost. */
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);
 /* A boundary value from the stage to the next: the slower end's. */
@@ -84,7 +97,7 @@ struct price_table *price_copy_table(struct arena *arena, const struct price_tab
 /* *into becomes the least or the most of both, number by number; a copy, where there is none yet. false: out of memory.
  */
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
-/* Of each number the least of all strategies, and no more than most_ns. */
+/* Each number is the least of all strategies, and no more than most_ns. */
 struct least_price price_least(const struct price_table *table, int class_index, int64_t most_ns);
 /* Bounds by kernels count no more of one than so much: what all layers take in all micro-batches then fits 63 bits, as
  * does what comes before each of as many stages. */

@@ -291,7 +291,8 @@ static int pair_layer(const struct sample *s, const struct instr *instr, int pai
     return buffer->is_weight ? s->weight_layer[buffer->id] : sample_layer_of(s, instr);
 }
 
-/* Where another layer than that is served, which uses one of its weights; else NULL. Once gathered it serves both. */
+/* The place that counts what serves another layer than that, which uses one of its weights; else NULL. Once gathered it
+ * serves both. */
 static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int pair, int layer)
 {
     struct layer_price *price = &s->by_layer[layer];

@@ -36,7 +36,7 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
                                         bool accumulates, enum sample_part part, int64_t *workspace_bytes);
-/* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
+/* What that one of two stages sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 size_t sample_bytes(const struct sample *sample);
 #endif

@@ -15,7 +15,7 @@ static inline int access_slots(const struct instr *instr)
 {
     return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
 }
-/* Of an UPDATE: the version of the weight that the next one is made from, -1: it is updated in place. */
+/* The version of the weight from which an UPDATE makes the next one; -1: it is updated in place. */
 int access_update_source(const struct program *program, const struct instr *instr);
 /* access_at() of an instruction that has pairs. */
 static inline bool access_of_pair(const struct program *program, const struct instr *instr, int slot,
@@ -99,7 +99,7 @@ __attribute__((always_inline)) static inline bool access_next(struct access_walk
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);
-/* Of a backward pass by input: a gradient over its input, if nothing else of the instruction is that input. */
+/* A backward pass by input may write a gradient over its input, if nothing else of the instruction is that input. */
 int access_input_over(const struct program *program, const struct instr *instr, int slot);
 /* Of a slot that is written: the slot of the same instruction whose very bytes it may be written over (equal offsets),
  * since nothing there is read afterwards; -1: none. */
@@ -110,9 +110,9 @@ static inline int access_over(const struct program *program, const struct instr 
     bool in_place = instr->op == OP_ALL_REDUCE && !instr->accumulate && slot % 2 == 1;
     return in_place ? slot - 1 : -1;
 }
-/* Where the buffer of a slot stands in the instruction, to be renamed. The slot must not be empty. */
+/* The place at which the instruction names the buffer of a slot, to be renamed. The slot must not be empty. */
 int *access_place(struct program *program, struct instr *instr, int slot);
-/* Of an UPDATE: the fetched state that it works on, -1: the state beside its gradient. */
+/* The fetched state that an UPDATE works on; -1: the state beside its gradient. */
 int access_update_state(const struct program *program, const struct instr *instr);
 /* True when the content is there before the step begins. */
 bool buffer_outlives_step(const struct buffer *buffer);

@@ -23,7 +23,7 @@ struct clock {
 };
 /* The order of one stage in the step's micro-batch numbers; in the arena. NULL: out of memory. */
 struct action *clock_actions(const struct plan *plan, int stage, int *count, struct arena *arena);
-/* Of each layer of the plan, by place: its share of all floating-point operations forward, in hundredths of what a
+/* Each layer of the plan, by place, has its share of all floating-point operations forward, in hundredths of what a
  * layer has in the mean; `order` as the graph's layers stand in the plan, NULL: as they are. NULL: out of memory. */
 int *clock_work(const struct graph *graph, const int *order, struct arena *arena);
 /* Whether a stage of a framework that runs passes together (struct keeping) does so with these two, which follow each

@@ -28,7 +28,7 @@ const char *instr_name(char out[INSTR_NAME_BYTES], const struct program *program
     if (instr->op == OP_COMPUTE && is_index(instr->segment, program->graph->segment_count))
         snprintf(out + at, left, " %s %.60s micro %d round %d)", phase_names[instr->phase],
                  program->graph->segments[instr->segment].name, instr->micro, instr->round);
-    else if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+    else if (instr_is_message(instr))
         snprintf(out + at, left, " tag %d %s stage %d)", instr->tag, instr->op == OP_SEND ? "to" : "from",
                  instr->peer_stage);
     else
@@ -36,24 +36,19 @@ const char *instr_name(char out[INSTR_NAME_BYTES], const struct program *program
     return out;
 }
 
-static bool is_transfer(const struct instr *instr)
-{
-    return instr->op == OP_SEND || instr->op == OP_RECEIVE;
-}
-
 static struct end *collect_ends(const struct program *program, int *count)
 {
     int n = 0;
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++)
-            n += is_transfer(&program->stages[s].instrs[i]);
+            n += instr_is_message(&program->stages[s].instrs[i]);
     struct end *ends = calloc((size_t)n + 1, sizeof *ends);
     *count = 0;
     for (int s = 0; ends && s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
             bool sends = instr->op == OP_SEND;
-            if (is_transfer(instr))
+            if (instr_is_message(instr))
                 ends[(*count)++] = (struct end){
                     instr->tag, sends ? s : instr->peer_stage, sends ? instr->peer_stage : s, !sends, s, i
                 };

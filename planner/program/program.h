@@ -199,6 +199,12 @@ static inline bool instr_moves_data(const struct instr *instr)
     return op_info[instr->op].traffic >= TRAFFIC_MESSAGE;
 }
 
+/* A send or a receive. */
+static inline bool instr_is_message(const struct instr *instr)
+{
+    return op_info[instr->op].traffic == TRAFFIC_MESSAGE;
+}
+
 /* Not recomputation nor the loss in chunks, which belong to backward. */
 static inline bool instr_is_forward(const struct instr *instr)
 {
@@ -273,6 +279,6 @@ static inline int program_loss(const struct program *program, int stage, int mic
 bool program_index(struct program *program, struct error *err);
 void program_free(struct program *program);          /* accepts NULL */
 size_t program_bytes(const struct program *program); /* that it takes in memory */
-/* Of all stages. */
+/* How many instructions all stages have. */
 int64_t program_instrs(const struct program *program);
 #endif

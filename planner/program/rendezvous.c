@@ -47,7 +47,7 @@ static enum issue meet_issue(void *self, int rank, int index, const struct instr
     r->on_lane[stage * LANE_COUNT + (int)instr->lane] = instr;
     if (instr->op == OP_COMPUTE)
         r->computed[stage] = r->round;
-    if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
+    if (instr_is_message(instr)) {
         if (r->state[instr->peer_stage][partner] == MET_WAITING) {
             meet(r, instr->peer_stage, partner);
             meet(r, stage, index);

@@ -35,7 +35,7 @@ static bool blocker_outside(const struct stall_search *s, struct node at, struct
 {
     const struct instr *instr = &s->program->stages[at.stage].instrs[at.index];
     struct node inside;
-    if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
+    if (instr_is_message(instr)) {
         *next = (struct node){ instr->peer_stage, s->pairing->partner[at.stage][at.index] };
         return next->index >= 0 && !s->finished(s->self, next->stage, next->index);
     }

@@ -159,7 +159,7 @@ static bool without_gathers(struct run *run, const struct price_table *table, co
 {
     int all = table->strategy_count, count = 0;
     *out = NULL;
-    if (table->by_stage || table->by_turns || table->by_place)
+    if (!price_is_one(table))
         return true;
     for (int i = 0; i < all; i++)
         count += table->strategies[i].layer.zero < 3;

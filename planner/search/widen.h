@@ -1,4 +1,4 @@
-/* Where nothing fits: the space widened by as little as lets a plan fit. */
+/* Where nothing fits, the space is widened by as little as lets a plan fit. */
 #ifndef CLEAVE_SEARCH_WIDEN_H
 #define CLEAVE_SEARCH_WIDEN_H
 #include "planner/search/search.h"

@@ -15,7 +15,7 @@ struct activity {
     int32_t kind;  /* enum activity_kind */
     char name[ACTIVITY_NAME_BYTES];
 };
-/* Of one rank and step. Plain: ranks send it to each other. */
+/* What was counted on one rank in one step. Plain: ranks send it to each other. */
 struct activity_counts {
     int64_t recorded;       /* 1: somebody looked; else all here is 0 */
     int64_t count;          /* of the list */

@@ -165,9 +165,9 @@ static bool rest_follows(const struct search *s, int stage)
     const struct stage_program *list = &s->program->stages[stage];
     const struct zone *z = &s->zones[stage];
     for (int i = 0; i < list->instr_count; i++) {
-        enum op op = list->instrs[i].op;
-        if (((op == OP_SEND || op == OP_RECEIVE) && !partners_agree(s, stage, i)) ||
-            (op == OP_NORM_REDUCE && i < z->cut + z->length) || (i >= z->cut && !waits_agree(s, stage, i)))
+        const struct instr *instr = &list->instrs[i];
+        if ((instr_is_message(instr) && !partners_agree(s, stage, i)) ||
+            (instr->op == OP_NORM_REDUCE && i < z->cut + z->length) || (i >= z->cut && !waits_agree(s, stage, i)))
             return false;
     }
     return true;

@@ -58,7 +58,7 @@ struct sim_rank {
     int64_t next_ns;              /* when the next work begins or a part of it ends; INT64_MAX none */
     bool dirty;
 };
-/* Where the norm-reduces of all stages meet that belong together. */
+/* The norm-reduces of all stages that belong together meet here. */
 struct meeting {
     int arrived;
     int64_t begin_ns, longest_ns;
@@ -349,8 +349,8 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
             return ISSUE_BLOCKED;
         start_ns = max_i64(start_ns, rank->spans[waits[i]].finish_ns);
     }
-    bool taken = instr->op == OP_SEND || instr->op == OP_RECEIVE ? issue_end(sim, stage, index, instr, start_ns)
-                 : instr->op == OP_NORM_REDUCE                   ? issue_norm(sim, stage, index, start_ns)
+    bool taken = instr_is_message(instr)       ? issue_end(sim, stage, index, instr, start_ns)
+                 : instr->op == OP_NORM_REDUCE ? issue_norm(sim, stage, index, start_ns)
                                                : run(sim, stage, index, start_ns, duration(sim, stage, index));
     return taken ? ISSUE_TAKEN : ISSUE_FAILED;
 }

@@ -57,7 +57,7 @@ struct choice_facts {
     struct allowed by_default;
 };
 extern const struct choice_facts choice_facts[CHOICE_COUNT];
-/* Of earlier versions: all plans of a search have the value 1 of them now. NULL-terminated by name. */
+/* Choices of earlier versions, of which all plans of a search have the value 1 now. NULL-terminated by name. */
 struct retired_choice {
     const char *name, *instead; /* instead: what the search does, and what to type */
 };

@@ -6,7 +6,7 @@
 
 struct cluster;
 
-/* Of clusters with more groups there are the cluster's own order and the reverse alone. */
+/* Clusters with more groups have their own order and the reverse alone. */
 enum { MOST_ORDERED_GROUPS = 4, MOST_GROUP_ORDERS = 24 };
 enum { OWN_ORDER, REVERSED_ORDER }; /* all others have larger numbers */
 struct group_order {

@@ -45,8 +45,8 @@ struct space {
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
-/* Of every choice what choices.def says that a search tries, and gradients clipped to the norm 1, as common trainers
- * do. */
+/* It has what choices.def says that a search tries of every choice, and clips gradients to the norm 1, as common
+ * trainers do. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 /* Whether the choice is free as there; makes it so. */
 bool space_is_default(const struct space *space, enum space_choice choice);
@@ -144,7 +144,7 @@ struct obstacle {
     enum axis_tag tag; /* TAG_HEAD, or TAG_FFN */
     int64_t size;
 };
-/* Where so many tensor ranks fail; false: they do not, or there is nothing at all to share. */
+/* Finds where so many tensor ranks fail; false: they do not, or there is nothing at all to share. */
 bool legal_tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out);
 
 /* Degrees of a mesh, and the dimensions that stand for them. */

@@ -12,14 +12,15 @@ struct certificate_hash {
 };
 /* What the space allows beside the default is in it from the start. */
 struct certificate_hash certificate_hash_start(const struct space *space);
-/* Of how many order ideals of the layers it speaks, as in struct certificate; -1 changes nothing. */
+/* Adds of how many order ideals of the layers it speaks, as in struct certificate; -1 changes nothing. */
 void certificate_hash_orders(struct certificate_hash *hash, int64_t ideals);
 /* To be called for each configuration in the order of the space. table: its prices for bounds; NULL: it has no
  * program. */
 void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table);
 
 enum { CERTIFICATE_DIGEST_BYTES = 17 };
-/* Of all members of a certificate but its digest: against damage, not against forgery. False: out of memory. */
+/* The digest is that of all other members of a certificate: against damage, not against forgery. False: out of memory.
+ */
 bool certificate_digest(char out[CERTIFICATE_DIGEST_BYTES], const struct json *certificate);
 /* The number as certificates write it. */
 void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash);

@@ -6,7 +6,7 @@
 /* For workbench_open() and workbench_close(); nothing to do where the cluster has one type. */
 bool types_open(struct workbench *bench, struct error *err);
 void types_close(struct workbench *bench);
-/* Of a stage of the configuration's mesh on these types (bit t for type t); *out NULL when lowering refuses it. */
+/* Prices a stage of the configuration's mesh on these types (bit t for type t); *out NULL when lowering refuses it. */
 bool types_stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
                        const struct price_table **out, struct error *err);
 /* The least of all types, number by number; *out NULL when lowering refuses it. */
