@@ -115,8 +115,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     if (o->output)
         text_add(&folder, o->output);
-    else
-        text_printf(&folder, "%s-%s", in.model->name, target->short_name);
+    else {
+        launch_text_name(&folder, in.model->name);
+        text_printf(&folder, "-%s", target->short_name);
+    }
     if (folder.failed)
         fail_memory(err);
     else if (!aim_export(cli->out, &in, target, in.plan_file->plan, &context, folder.data, err) &&

@@ -14,10 +14,26 @@ int64_t launch_nodes(const struct launch *launch, const struct launch_context *c
     return launch_devices(launch) / launch_devices_per_node(launch, context);
 }
 
+void launch_text_name(struct text *out, const char *name)
+{
+    const int most = 80;
+    for (int i = 0; i < most && name[i]; i++) {
+        bool plain = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+                     (name[i] >= '0' && name[i] <= '9') || strchr("-._+", name[i]);
+        text_printf(out, "%c", plain ? name[i] : '_');
+    }
+}
+
+void launch_text_model(struct text *out, const struct launch_context *context, const char *instead)
+{
+    launch_text_name(out, context->model ? context->model->name : instead);
+}
+
 void launch_text_title(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
-    text_printf(out, "%s on %lld %s", context->model ? context->model->name : "model",
-                (long long)launch_devices(launch), context->device_name ? context->device_name : "devices");
+    launch_text_model(out, context, "model");
+    text_printf(out, " on %lld ", (long long)launch_devices(launch));
+    launch_text_name(out, context->device_name ? context->device_name : "devices");
 }
 
 static void add_degrees(struct text *out, const struct launch *launch)
@@ -94,10 +110,10 @@ void launch_text_readme(struct text *out, const struct target *target, const str
 void launch_text_calibrate_command(struct text *out, const struct target *target, const struct launch *launch,
                                    const struct launch_context *context, const char *file, const char *log)
 {
-    text_printf(out, "    cleave calibrate --from %s %s --cluster %lldx%lld:%s --log %s -o calibration.json\n",
-                target->name, file, (long long)launch_nodes(launch, context),
-                (long long)launch_devices_per_node(launch, context),
-                context->device_name ? context->device_name : "DEVICE", log);
+    text_printf(out, "    cleave calibrate --from %s %s --cluster %lldx%lld:", target->name, file,
+                (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context));
+    launch_text_name(out, context->device_name ? context->device_name : "DEVICE");
+    text_printf(out, " --log %s -o calibration.json\n", log);
 }
 
 void launch_text_calibrate(struct text *out, const struct target *target, const struct launch *launch,
@@ -111,10 +127,10 @@ void launch_text_calibrate(struct text *out, const struct target *target, const 
 
 void launch_text_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
+    text_add(out, "#!/usr/bin/env bash\n#SBATCH --job-name=");
+    launch_text_model(out, context, "train");
     text_printf(out,
-                "#!/usr/bin/env bash\n"
-                "#SBATCH --job-name=%s\n"
-                "#SBATCH --nodes=%lld\n"
+                "\n#SBATCH --nodes=%lld\n"
                 "#SBATCH --ntasks-per-node=1\n"
                 "#SBATCH --gpus-per-node=%lld\n"
                 "#SBATCH --exclusive\n"
@@ -125,8 +141,7 @@ void launch_text_sbatch(struct text *out, const struct launch *launch, const str
                 "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
                 "export MASTER_ADDR MASTER_PORT=\"${MASTER_PORT:-29500}\"\n"
                 "srun --kill-on-bad-exit=1 bash -c 'NODE_RANK=$SLURM_NODEID ./train.sh'\n",
-                context->model ? context->model->name : "train", (long long)launch_nodes(launch, context),
-                (long long)launch_devices_per_node(launch, context));
+                (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context));
 }
 
 void launch_text_shell(struct text *out, const struct target *target, const struct launch *launch,

@@ -15,6 +15,11 @@ static inline int64_t launch_micro_batches(const struct launch *launch)
 /* Of the devices, with as many as the cluster's nodes have on each; on one node no more than there are. */
 int64_t launch_nodes(const struct launch *launch, const struct launch_context *context);
 int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context);
+/* A name that a file says, in files that are run: what a shell, Python or YAML might take for more than a word is '_',
+ * and what is over 80 bytes is cut off. */
+void launch_text_name(struct text *out, const char *name);
+/* Of the model, as launch_text_name; instead: where there is none. */
+void launch_text_model(struct text *out, const struct launch_context *context, const char *instead);
 /* "llama-3-70b on 64 h100-sxm". */
 void launch_text_title(struct text *out, const struct launch *launch, const struct launch_context *context);
 /* README: title, release, the decisions, the predicted step and memory by stage. */

@@ -101,8 +101,10 @@ static bool says_dtypes(const struct megatron_args *args)
 static void put_recipe(struct text *out, const struct megatron_args *args, const struct launch *launch,
                        const struct launch_context *context)
 {
+    text_add(out, "\"\"\"");
+    launch_text_model(out, context, "a model");
     text_printf(out,
-                "\"\"\"%s on %lld devices, for Megatron-Bridge 0.7. See README.md.\n\n"
+                " on %lld devices, for Megatron-Bridge 0.7. See README.md.\n\n"
                 "torchrun --nproc_per_node %lld --nnodes %lld ... recipe.py trains on made-up data.\"\"\"\n\n"
                 "import sys\n\n%simport torch.nn.functional as F\n"
                 "%s"
@@ -116,8 +118,7 @@ static void put_recipe(struct text *out, const struct megatron_args *args, const
                 "    estimate_training_memory,\n    format_training_memory_estimate,\n)\n\n\n"
                 "def pretrain_%lldgpu_config():\n"
                 "    cfg = _pretrain_common()\n",
-                context->model ? context->model->name : "a model", (long long)megatron_devices(launch),
-                (long long)megatron_per_node(launch, context),
+                (long long)megatron_devices(launch), (long long)megatron_per_node(launch, context),
                 (long long)((megatron_devices(launch) + megatron_per_node(launch, context) - 1) /
                             megatron_per_node(launch, context)),
                 says_dtypes(args) ? "import torch\n" : "",

@@ -1,15 +1,17 @@
 /* What stands beside the arguments in a folder that is launched. */
 #include "models/operators.h"
 #include "planner/plan/dim.h"
+#include "targets/launch_text.h"
 #include "targets/megatron.h"
 #include <string.h>
 
 static void put_words(struct text *out, const struct launch *l, const struct launch_context *c)
 {
-    text_printf(out, "%s on %lld %s%sdevices: tensor %lld%s, context %lld, pipeline %lld",
-                c->model ? c->model->name : "model", (long long)megatron_devices(l),
-                c->device_name ? c->device_name : "", c->device_name ? " " : "", (long long)l->tensor,
-                l->sequence_parallel ? " with sequence parallelism" : "", (long long)l->context,
+    launch_text_model(out, c, "model");
+    text_printf(out, " on %lld ", (long long)megatron_devices(l));
+    launch_text_name(out, c->device_name ? c->device_name : "");
+    text_printf(out, "%sdevices: tensor %lld%s, context %lld, pipeline %lld", c->device_name ? " " : "",
+                (long long)l->tensor, l->sequence_parallel ? " with sequence parallelism" : "", (long long)l->context,
                 (long long)l->pipeline);
     if (l->chunks > 1)
         text_printf(out, " of %lld chunks", (long long)l->chunks);
@@ -44,11 +46,11 @@ void megatron_put_sbatch(struct text *out, const struct launch *launch, const st
                          const char *script)
 {
     int64_t per_node = megatron_per_node(launch, context), nodes = (megatron_devices(launch) + per_node - 1) / per_node;
+    text_add(out, "#!/usr/bin/env bash\n#SBATCH --job-name=");
+    launch_text_model(out, context, "train");
     text_printf(
         out,
-        "#!/usr/bin/env bash\n"
-        "#SBATCH --job-name=%s\n"
-        "#SBATCH --nodes=%lld\n"
+        "\n#SBATCH --nodes=%lld\n"
         "#SBATCH --ntasks-per-node=1\n"
         "#SBATCH --gpus-per-node=%lld\n"
         "#SBATCH --exclusive\n"
@@ -59,5 +61,5 @@ void megatron_put_sbatch(struct text *out, const struct launch *launch, const st
         "export NNODES=$SLURM_NNODES\n"
         "export LAUNCH_DIR=${LAUNCH_DIR:-$SLURM_SUBMIT_DIR}\n"
         "srun bash -c 'NODE_RANK=$SLURM_NODEID \"$LAUNCH_DIR/%s\"'\n",
-        context->model ? context->model->name : "train", (long long)nodes, (long long)per_node, script);
+        (long long)nodes, (long long)per_node, script);
 }

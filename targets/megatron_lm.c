@@ -55,9 +55,10 @@ static void put_script(struct text *out, const struct megatron_args *args, const
                        const struct launch_context *context)
 {
     int64_t devices = megatron_devices(launch), per_node = megatron_per_node(launch, context);
+    text_add(out, "#!/usr/bin/env bash\n# ");
+    launch_text_model(out, context, "a model");
     text_printf(out,
-                "#!/usr/bin/env bash\n"
-                "# %s on %lld devices, for Megatron-LM with Megatron-Core 0.19. See README.md.\n"
+                " on %lld devices, for Megatron-LM with Megatron-Core 0.19. See README.md.\n"
                 "# Run it on each node with NODE_RANK and MASTER_ADDR set, or with sbatch train.sbatch.\n"
                 "# ./train.sh --dry-run: one device allocates what rank ${RANK:-0} of all would.\n"
                 "# Data and tokenizer: DATA_ARGS, in place of data that is made up.\n"
@@ -71,8 +72,7 @@ static void put_script(struct text *out, const struct megatron_args *args, const
                 "TRAIN_ITERS=${TRAIN_ITERS:-50}\n"
                 "export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}\n"
                 "export PYTORCH_CUDA_ALLOC_CONF=${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}\n\n",
-                context->model ? context->model->name : "a model", (long long)devices, (long long)per_node,
-                (long long)((devices + per_node - 1) / per_node));
+                (long long)devices, (long long)per_node, (long long)((devices + per_node - 1) / per_node));
     put_sections(out, args);
     text_printf(out,
                 "RUN_ARGS=(\n"

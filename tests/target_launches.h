@@ -114,6 +114,27 @@ static inline void check_round(const struct target *target, const struct launch 
     arena_free(&arena);
 }
 
+/* Names that files say are words in what is run, whatever stands in them: it is as with their plain words. */
+static inline void check_names(const struct target *target, const struct launch *launch,
+                               const struct launch_context *context)
+{
+    struct launch_files files[2] = { 0 };
+    for (int plain = 0; plain < 2; plain++) {
+        struct model model = *context->model;
+        struct launch_context named = *context;
+        model.name = plain ? "a__touch_x____x_______b"
+                           : "a\n$touch`x`;'\"x\"\"\"\\\x1b\xc2\x9b"
+                             "b";
+        named.model = &model;
+        named.device_name = plain ? "_x____.._y" : "\nx;\r|/../y";
+        ck_assert(target->write(&files[plain], launch, &named));
+    }
+    for (int i = 0; i < files[0].count; i++)
+        ck_assert_str_eq(files[0].list[i].text.data, files[1].list[i].text.data);
+    for (int plain = 0; plain < 2; plain++)
+        launch_files_free(&files[plain]);
+}
+
 /* Compares with tests/targets/FOLDER; CLEAVE_WRITE_GOLDEN=1 writes there. */
 static inline void check_golden(const struct target *target, const struct launch *launch,
                                 const struct launch_context *context, const char *folder)
@@ -138,6 +159,8 @@ static inline void check_golden(const struct target *target, const struct launch
                       "%s is another one now:\n%s", path, files.list[i].text.data);
     }
     launch_files_free(&files);
+    if (context->model)
+        check_names(target, launch, context);
 }
 
 /* Reads it, or fails the test. */
