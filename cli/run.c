@@ -434,6 +434,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     bool made_folder = false, made_hf_folder = false;
     int code = ERROR_NONE;
     (void)operand_count;
+    if (a->saving.checkpoint && a->saving.grace_s > 0)
+        saving_catch_signals(); /* before all that takes time: what is asked then is done after the first step */
     enum transport_start start;
     const struct device *device = check_rates(a, err) ? device_find(a->backend, err) : NULL;
     if (!device || !transport_start(a->transport, &start, err) || !check_weights(a, device, start, err) ||
@@ -467,8 +469,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (!check_outputs(&launch, a, program, &made_folder, &made_hf_folder, err) ||
         !hf_weights_open(&weights, &in, &request, err))
         goto cleanup;
-    if (a->saving.checkpoint && a->saving.grace_s > 0)
-        saving_catch_signals();
     const struct saved_job job = { .plan_path = operands[0],
                                    .transport = a->transport,
                                    .source = &a->source,

@@ -20,11 +20,22 @@ static void on_end(int signal)
     atomic_store(&asked_to_end, 1);
 }
 
+static sigset_t caught_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGUSR1);
+    return set;
+}
+
 void saving_catch_signals(void)
 {
     const struct sigaction action = { .sa_handler = on_end, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
+    const sigset_t caught = caught_signals();
+    sigprocmask(SIG_UNBLOCK, &caught, NULL); /* the launcher has started this rank with them blocked */
 }
 
 /* ---- what the options say ---- */
@@ -239,7 +250,14 @@ static bool launch_once(const struct cli *cli, const struct saving_arguments *s,
     const struct launch_local local = {
         .program = program, .timeout_s = job->timeout_s, .grace_s = s->checkpoint ? s->grace_s : 0, .end = end
     };
-    return ranks_launch(cli, job->transport, program->plan->rank_count, &local, err);
+    const sigset_t caught = caught_signals();
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &caught, &before);
+    if (atomic_load(&asked_to_end) != 0)
+        raise(SIGTERM); /* once more, for the launcher, which waits for signals and passes them on */
+    bool ok = ranks_launch(cli, job->transport, program->plan->rank_count, &local, err);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return ok;
 }
 
 /* The same job from the newest save; where a rank died, on fewer ranks if it may shrink. */

@@ -136,8 +136,31 @@ static void end_all(struct team *team)
         team->alive--;
 }
 
-/* before: the signals that a child does not block. */
-static bool start_all(struct team *team, const sigset_t *before, struct error *err)
+/* Ctrl-C and a request to end reach the launcher alone: it passes them on. They are blocked while it waits. */
+static sigset_t end_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    return set;
+}
+
+/* A child is no longer deaf to what ends it, but for a request that comes before it can save: it lets those through
+ * when it can. */
+static void hear_in_child(const struct team *team)
+{
+    sigset_t set = end_signals();
+    if (team->launch->grace_s > 0 && team->launch->start == START_MEETING) {
+        sigdelset(&set, SIGTERM);
+        sigdelset(&set, SIGUSR1);
+    }
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static bool start_all(struct team *team, struct error *err)
 {
     char count[NUMBER_BYTES];
     const char **arguments = child_arguments(team->launch, count);
@@ -147,7 +170,7 @@ static bool start_all(struct team *team, const sigset_t *before, struct error *e
     for (int i = 0; ok && i < team->child_count; i++) {
         pid_t child = fork();
         if (child == 0) {
-            sigprocmask(SIG_SETMASK, before, NULL);
+            hear_in_child(team);
             run_child(team, i, arguments);
         }
         if (child < 0) {
@@ -167,18 +190,6 @@ static bool start_all(struct team *team, const sigset_t *before, struct error *e
 }
 
 /* ---- watching ---- */
-/* Ctrl-C and a request to end reach the launcher alone: it passes them on. They are blocked while it waits. */
-static sigset_t end_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGUSR1);
-    return set;
-}
-
 /* Why the launcher ended the ranks. */
 struct ending {
     int dead;               /* the first rank that was seen to be gone, or -1 */
@@ -306,7 +317,7 @@ static bool run_team(struct team *team, struct error *err)
     sigset_t ends = end_signals(), before;
     struct ending verdict = { .dead = -1 };
     sigprocmask(SIG_BLOCK, &ends, &before);
-    bool ok = start_all(team, &before, err);
+    bool ok = start_all(team, err);
     stop_listening(team); /* rank 0 alone listens: where it is gone nobody is met */
     if (ok)
         watch_all(team, &verdict);

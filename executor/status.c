@@ -29,7 +29,8 @@ struct rank_status {              /* whole cache lines */
     atomic_int call, call_instr;  /* of a library: what, times CALL_STATE_COUNT, plus its state; of which instruction */
     atomic_llong disk_ns;         /* since when it waits for its disk; 0: it does not */
     char host[STATUS_HOST_BYTES];
-    char padding_too[8];
+    atomic_int signalled; /* it was sent the page's signal */
+    char padding_too[4];
 };
 /* What was seen of the rank that is to blame. */
 enum accusation {
@@ -45,7 +46,8 @@ struct page {
     atomic_int failed;  /* rank + 1; 0: none */
     atomic_int accused; /* (rank + 1) * ACCUSATION_COUNT + accusation; 0: nobody */
     atomic_ullong progress_elsewhere;
-    char padding[48];
+    atomic_int signal; /* that all ranks get, who join later, too; 0: none */
+    char padding[44];
     struct rank_status ranks[];
 };
 struct status {
@@ -94,13 +96,19 @@ bool status_share(struct status **out, char path[STATUS_PATH_BYTES], int rank_co
     return map_page(out, file, path, rank_count, err);
 }
 
-void status_signal(const struct status *status, int signal)
+/* To a rank that joined on this host, once: a second one of a kind would end it. */
+static void signal_rank(struct page *page, struct rank_status *r)
 {
-    for (int r = 0; r < status->rank_count; r++) {
-        int pid = atomic_load(&status->page->ranks[r].pid);
-        if (pid > 0 && atomic_load(&status->page->ranks[r].state) == RANK_LIVES)
-            kill(pid, signal);
-    }
+    int signal = atomic_load(&page->signal), pid = atomic_load(&r->pid);
+    if (signal && pid > 0 && atomic_load(&r->state) == RANK_LIVES && !atomic_exchange(&r->signalled, 1))
+        kill(pid, signal);
+}
+
+void status_signal(struct status *status, int signal)
+{
+    atomic_store(&status->page->signal, signal);
+    for (int r = 0; r < status->rank_count; r++)
+        signal_rank(status->page, &status->page->ranks[r]);
 }
 
 void status_close(struct status *status)
@@ -127,6 +135,7 @@ void status_join(struct status *status, int rank)
     atomic_store(&r->gave_up, 0);
     atomic_store(&r->state, RANK_LIVES);
     move(r);
+    signal_rank(status->page, r);
 }
 
 void status_note(struct status *status, int rank, int64_t step, int instr)

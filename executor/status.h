@@ -13,8 +13,8 @@ void status_close(struct status *status); /* accepts NULL; the file stays */
  * this one lives. */
 enum { STATUS_PATH_BYTES = 64 };
 bool status_share(struct status **out, char path[STATUS_PATH_BYTES], int rank_count, struct error *err);
-/* Sends a signal to the process of each rank that joined on this host and lives. */
-void status_signal(const struct status *status, int signal);
+/* Sends a signal, once, to the process of each rank that joined on this host and lives, or joins later. */
+void status_signal(struct status *status, int signal);
 
 /* The rank begins to live in this process. */
 void status_join(struct status *status, int rank);

@@ -90,7 +90,8 @@ def saved_steps(place):
 
 
 def asked_to_end(folder):
-    """SIGTERM and SIGUSR1: the run saves, says how to go on, and ends with the code for queueing it again; what it saved is resumed to the same losses."""
+    """SIGTERM and SIGUSR1: the run saves, says how to go on, and ends with the code for queueing it again; what it saved is resumed to the same losses.
+    So it does when it is asked before its ranks have begun."""
     plan = plan_for_two(folder)
     straight = losses(run("run", plan, "--steps", 400, "--json").stdout)
     for transport in ("threads", *transports(plan)):
@@ -105,6 +106,13 @@ def asked_to_end(folder):
             [step] = saved_steps(place)
             resumed = losses(run("run", plan, *words, "--steps", step + 2, "--resume", place).stdout)
             check(f"{name}: resumed bitwise", step + 2 > 400 or resumed == straight[step:step + 2])
+            early = folder / f"early-{transport}-{sent.name}"
+            process = start(plan, "-n", 2, "--transport", transport, "--steps", FOR_EVER, "--checkpoint", early)
+            while not early.exists():
+                time.sleep(0.001)  # until it has looked at the folder; no rank has begun
+            process.send_signal(sent)
+            code, errors = end(process)
+            check(f"{name}, early: code 75: {code} {errors}", code == 75 and saved_steps(early)[0] >= 1)
     process = start(plan, "-n", 2, "--transport", "tcp", "--steps", FOR_EVER, "--checkpoint", folder / "late", "--grace", 0.3, "--timeout", 100)
     wait_for_steps(process)
     os.kill(process_of_rank(1, plan), signal.SIGSTOP)

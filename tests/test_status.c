@@ -225,6 +225,33 @@ START_TEST(other_hosts_see_calls_work_and_disks)
 }
 END_TEST
 
+static volatile sig_atomic_t heard;
+
+static void hear(int signal)
+{
+    (void)signal;
+    heard++;
+}
+
+START_TEST(a_signal_reaches_who_joins_later_once)
+{
+    char path[STATUS_PATH_BYTES];
+    struct error error = { 0 };
+    struct status *status;
+    const struct sigaction action = { .sa_handler = hear };
+    ck_assert(status_share(&status, path, 2, &error));
+    sigaction(SIGUSR1, &action, NULL);
+    status_signal(status, SIGUSR1);
+    ck_assert_int_eq(heard, 0);
+    status_join(status, 1);
+    ck_assert_int_eq(heard, 1);
+    status_signal(status, SIGUSR1);
+    status_join(status, 1);
+    ck_assert_int_eq(heard, 1);
+    status_close(status);
+}
+END_TEST
+
 static Suite *status_suite(void)
 {
     Suite *suite = suite_create("status");
@@ -235,6 +262,7 @@ static Suite *status_suite(void)
     CHECK_ADD(suite, only_who_did_not_give_up_is_dead);
     CHECK_ADD(suite, a_disk_may_take_long_but_not_for_ever);
     CHECK_ADD(suite, other_hosts_see_calls_work_and_disks);
+    CHECK_ADD(suite, a_signal_reaches_who_joins_later_once);
     return suite;
 }
 
