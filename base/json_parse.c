@@ -115,9 +115,7 @@ static bool link_nodes(struct json_doc *doc, struct error *err)
         node->doc = doc;
         bool paired = pair_node(doc, node);
         if (!paired || !set_key(doc, node))
-            return paired ? no_memory(doc->name, err)
-                          : fail_kind(err, ERROR_BUG, "%s: cJSON and the scanner disagree at byte %u", doc->name,
-                                      (unsigned)node->offset);
+            return paired ? no_memory(doc->name, err) : fail_kind(err, ERROR_BUG, "%s: read in two ways", doc->name);
         if (node->count == 0)
             continue;
         node->children = arena_alloc(&doc->arena, (size_t)node->count, sizeof *node->children);

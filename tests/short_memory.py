@@ -52,7 +52,7 @@ class Calls:
         (hf / "model.safetensors").write_bytes(safetensors(gpt2_shapes(16, 32, 16)))
         (self.given / "text").write_bytes(bytes(i % 32 for i in range(4096)))
         tiny = ("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32")
-        plan, other, launch, hf_plan, saves = (self.given / name for name in ("plan.json", "other.json", "launch.json", "hf.json", "saves"))
+        plan, other, alone, launch, hf_plan, saves = (self.given / name for name in ("plan.json", "other.json", "alone.json", "launch.json", "hf.json", "saves"))
         aimed = ("plan", "gpt2", "--cluster", "1x2:h100-sxm", "--batch", 4, "--seq", 512)
         job = ("run", plan, "--steps", 2, "--json")
         two = ("-n", 2, "--transport", "tcp")
@@ -75,6 +75,8 @@ class Calls:
             "run --checkpoint": (*job, "--checkpoint", "saves", "--every", 1),
             "run --checkpoint, a process each": (*job, *two, "--checkpoint", "saves", "--every", 1),
             "run --resume": ("run", plan, "--steps", 3, "--json", "--resume", saves),
+            "run --checkpoint, one rank": ("run", alone, "--steps", 2, "--json", "--checkpoint", "saves"),
+            "run --resume, one rank": ("run", alone, "--steps", 3, "--json", "--resume", saves),
             "run --from-hf": ("run", hf_plan, "--from-hf", hf, "--data", self.given / "text", "--steps", 1, "--json", "--to-hf", "written"),
             "compare": ("compare", plan, other, "--run", "--rounds", 1, "--steps", 2, "--report", "out.html", "--markdown", "out.md"),
             "validate": ("validate", data / "measurements.csv", "-o", "out.csv", "--jobs", 1, "--svg", "out.svg"),
@@ -97,7 +99,7 @@ class Calls:
             "".join(f"node{i} -- Linear(x) -- forward_compute_time={i % 3 + 1}.000, backward_compute_time={i % 2 + 2}.000, "
                     f"activation_size={1000 * i}.0, parameter_size={4000 * (i % 4)}.000\n" for i in range(1, 9)) +
             "".join(f"\tnode{i} -- node{i + 1}\n" for i in range(1, 8)))
-        for words in ((*tiny, "-o", plan), (*tiny, "--fix", "pp=2", "-o", other), (*aimed, "--target", "megatron-lm", "-o", launch),
+        for words in ((*tiny, "-o", plan), (*tiny, "--fix", "pp=2", "-o", other), (*tiny[:3], "1x1:cpu", *tiny[4:], "-o", alone), (*aimed, "--target", "megatron-lm", "-o", launch),
                       ("plan", hf / "config.json", "--cluster", "1x2:cpu", "--batch", 4, "--seq", 16, "--dtype", "fp32", "-o", hf_plan),
                       ("run", plan, "--steps", 2, "--checkpoint", saves)):
             subprocess.run([cleave, *map(str, words)], check=True, capture_output=True, timeout=120)

@@ -98,6 +98,16 @@ START_TEST(what_is_below_the_catalogue_is_noted)
     ck_assert_ptr_null(strstr(found.level[0].comment, "as it ran"));
     ck_assert_ptr_nonnull(strstr(found.note[0], "level node: PCI Express has 15.8 GB/s, as it ran when hwloc looked"));
     ck_assert_ptr_nonnull(strstr(found.note[1], "the slots of 4 network cards carry (slowest: ens0 in 0000:41:00)"));
+    char *text = corpus_text("hwloc", "pcie"), *last = NULL; /* a card of unknown speed leaves the sum unknown */
+    for (char *at = text; (at = strstr(at, "pci_link_speed=\"7.876923\"")); at++)
+        last = at;
+    ck_assert_ptr_nonnull(last);
+    memcpy(last, "pci_link_spied", strlen("pci_link_spied"));
+    m = machine_of(text);
+    ck_assert_int_eq(m.topology.nic_count, 4);
+    CHECK_NEAR(m.topology.rates.slots, 0, 0);
+    ck_assert_int_eq(discovered(&m, "l40s").note_count, 1);
+    free(text);
 }
 END_TEST
 

@@ -105,16 +105,17 @@ void rank_file_copy(struct rank_file *file, unsigned char *room)
 /* ---- writing ---- */
 static bool widen_in_place(struct rank_file *file, struct error *err)
 {
-    for (int i = 0; i < file->count; i++) {
+    bool ok = true;
+    for (int i = 0; i < file->count && ok; i++) {
         if (file->buffers[i] < 0 || !checkpoint_is_half(file->rank, file->buffers[i]))
             continue;
         real *wide = arena_alloc(&file->arena, (size_t)file->places[i].count + 1, sizeof *wide);
-        if (!wide)
-            return fail_memory(err);
-        widen(file, i, wide);
-        file->data[i] = wide;
+        if ((ok = wide != NULL)) {
+            widen(file, i, wide);
+            file->data[i] = wide;
+        }
     }
-    return true;
+    return ok || fail_memory(err);
 }
 
 /* The label, then each tensor's place and checksums. NULL: out of memory. */
