@@ -2,9 +2,11 @@
 #include "cli/weights_check.h"
 #include "executor/safetensors.h"
 #include "models/import/hf_tensors.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_BLOCKS = 10000 };
 struct weights {
@@ -50,7 +52,8 @@ static bool read_header(struct weights *w, const char *path, struct error *err)
     size_t bytes = 0;
     char *header = NULL;
     bool ok = false;
-    FILE *in = fopen(path, "rb");
+    int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place would wait for ever */
+    FILE *in = handle < 0 ? NULL : fdopen(handle, "rb");
     if (!in || fstat(fileno(in), &status) != 0 || fread(start, 1, sizeof start, in) != sizeof start)
         fail_kind(err, ERROR_INPUT, "%s: cannot read the header of a safetensors file", path);
     else if (safetensors_header_bytes(&bytes, path, start, status.st_size, err)) {
@@ -63,6 +66,8 @@ static bool read_header(struct weights *w, const char *path, struct error *err)
     }
     if (in)
         fclose(in);
+    else if (handle >= 0)
+        close(handle);
     safetensors_free(file);
     free(header);
     return ok;

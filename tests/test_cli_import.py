@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """From a config.json to a model: what is assumed, adapters beside it, weights held against it. usage: test_cli_import.py CLEAVE SOURCE_ROOT"""
 import json
+import os
 import struct
 
 from calls import check, main, run
@@ -67,11 +68,12 @@ def weights(folder):
     write_tensors(folder / "b.safetensors", block(1) + last)
     index.write_text(json.dumps({"weight_map": {**{name: "a.safetensors" for name, _ in first + block(0)},
                                                 **{name: "b.safetensors" for name, _ in block(1) + last}}}))
+    os.mkfifo(folder / "pipe")  # nobody writes to it
     for name in ("one.safetensors", index.name):
         said(name, 0, "the same number of parameters in 21 tensors", "import", config, "--safetensors", folder / name, "-o", folder / "m.json")
     for name, message in (("narrow.safetensors", "108864 parameters, the model 115008; the first difference is in block 1: 34944 there, 41088 in the model"),
                           ("tied.safetensors", "the blocks are alike, beside them are 16448 there, 32832 in the model"),
-                          ("none.safetensors", "cannot read the header"), ("config.json", 'expected the key "weight_map"')):
+                          ("none.safetensors", "cannot read the header"), ("pipe", "cannot read the header"), ("config.json", 'expected the key "weight_map"')):
         result = run("import", config, "--safetensors", folder / name)
         check(name, result.returncode == 2 and message in result.stderr and result.stdout == "", result)
     index.write_text(json.dumps({"weight_map": {"a": "../one.safetensors"}}))
