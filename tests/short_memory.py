@@ -75,7 +75,7 @@ class Calls:
             "run --checkpoint": (*job, "--checkpoint", "saves", "--every", 1),
             "run --checkpoint, a process each": (*job, *two, "--checkpoint", "saves", "--every", 1),
             "run --resume": ("run", plan, "--steps", 3, "--json", "--resume", saves),
-            "run --checkpoint, one rank": ("run", alone, "--steps", 2, "--json", "--checkpoint", "saves"),
+            "run --checkpoint, one rank": ("run", alone, "--steps", 2, "--json", "--checkpoint", "saves", "--every", 1),
             "run --resume, one rank": ("run", alone, "--steps", 3, "--json", "--resume", saves),
             "run --from-hf": ("run", hf_plan, "--from-hf", hf, "--data", self.given / "text", "--steps", 1, "--json", "--to-hf", "written"),
             "compare": ("compare", plan, other, "--run", "--rounds", 1, "--steps", 2, "--report", "out.html", "--markdown", "out.md"),

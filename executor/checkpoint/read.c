@@ -204,23 +204,22 @@ static bool take_tensor(const struct source *source, int index, const struct pla
 /* What no rank may need, such as rows that pad, is to be whole as well: each rank looks at its share of the files. */
 static bool check_rest(const struct rank *rank, const struct checkpoint *checkpoint, struct error *err)
 {
-    for (int s = rank->rank; s < checkpoint->count; s += rank->program->plan->rank_count) {
+    bool ok = true;
+    for (int s = rank->rank; ok && s < checkpoint->count; s += rank->program->plan->rank_count) {
         const struct source *source = &checkpoint->sources[s];
-        for (int i = 0; i < source->header->count; i++) {
+        for (int i = 0; ok && i < source->header->count; i++) {
             const struct tensor *tensor = &source->header->tensors[i];
             struct place place;
             const char *sums;
             char *data = source->taken[i] ? NULL : malloc((size_t)tensor->bytes + 1);
-            bool ok = source->taken[i] || data || fail_memory(err);
+            ok = source->taken[i] || data || fail_memory(err);
             ok = ok && (source->taken[i] || (find_place(source, tensor, &place, &sums, err) &&
                                              read_blocks(source, tensor, sums, data, err)));
             free(data);
-            if (!ok)
-                return false;
             status_beat(rank->options->status, rank->rank);
         }
     }
-    return true;
+    return ok;
 }
 
 /* Padded rows (beyond valid_rows of dim 0) depend on the plan and are 0. */
