@@ -29,7 +29,8 @@ static bool find_source(const struct target **out, const char *name, struct erro
 struct beside {
     struct launch_beside way;
     struct inputs *in;
-    const char *launch; /* its path; NULL: it was typed */
+    const char *launch;     /* its path; NULL: it was typed */
+    const char **elsewhere; /* gets the path of one that does not lie in the launch's folder */
 };
 
 static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
@@ -43,6 +44,8 @@ static bool read_beside(const struct launch_beside *way, struct arena *arena, co
     text_printf(&path, "%s", name);
     const char *kept = path.failed ? NULL : arena_strndup(arena, path.data, path.length);
     text_free(&path);
+    if (kept && beside->launch && inputs_are_elsewhere(kept, beside->launch))
+        *beside->elsewhere = kept;
     return kept ? inputs_text(beside->in, kept, text, length, err) : fail_memory(err);
 }
 
@@ -58,11 +61,22 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
                     from->target->name, launch);
     if (is_file && !inputs_text(in, launch, &text, &length, err))
         return false;
-    struct beside beside = { { read_beside }, in, is_file && strcmp(launch, "-") != 0 ? launch : NULL };
+    const char *elsewhere = NULL;
+    struct beside beside = { { read_beside }, in, is_file && strcmp(launch, "-") != 0 ? launch : NULL, &elsewhere };
     from->read.beside = &beside.way;
     bool good = from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
     from->read.beside = NULL;
-    return good;
+    if (good || !elsewhere || err->kind != ERROR_INPUT)
+        return good;
+    struct text quoted = { 0 };
+    text_add_quoted(&quoted, elsewhere);
+    *err = (struct error){ 0 }; /* a stranger's launch must not show what lies there */
+    fail(err,
+         "%s: it names %s, which is not in its folder and cannot be taken: read that by itself to see why: cleave "
+         "estimate --from %s %s",
+         launch, elsewhere, from->target->name, quoted.data ? quoted.data : "");
+    text_free(&quoted);
+    return false;
 }
 
 /* Of the cluster that is named, before the launch is read; 0: none is. */

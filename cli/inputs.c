@@ -366,10 +366,9 @@ bool inputs_reserve(struct inputs *in, const char *text, struct error *err)
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 
-/* Whether the path, or one of several with commas between, is a file that lies neither beside the plan nor deeper. */
-static bool is_elsewhere(const char *paths, const char *plan)
+bool inputs_are_elsewhere(const char *paths, const char *file)
 {
-    char *copy = strdup(paths), *other = realpath(plan, NULL), *slash = other ? strrchr(other, '/') : NULL,
+    char *copy = strdup(paths), *other = realpath(file, NULL), *slash = other ? strrchr(other, '/') : NULL,
          *rest = copy;
     bool elsewhere = !copy;
     for (char *path; !elsewhere && (path = strsep(&rest, ","));) {
@@ -388,7 +387,7 @@ static bool fail_source(const struct inputs *in, const char *path, const char *g
                         const char *source, struct error *err)
 {
     const struct json *at = json_member(json_root(in->plan_file->document), "context");
-    if (!given && err->kind == ERROR_INPUT && is_elsewhere(source, path)) {
+    if (!given && err->kind == ERROR_INPUT && inputs_are_elsewhere(source, path)) {
         *err = (struct error){ 0 };
         fail(err, "%s is not in the plan's folder, and it cannot be taken: read it by itself to see why", source);
     }
@@ -414,7 +413,7 @@ static bool plan_model(struct inputs *in, const char *path, const char *given, s
     const struct plan_origin *own = &in->plan_file->context.model;
     if (!given && own->description)
         return model_read_value(&in->model, own->description, err) && keep_model(in, own->source, err);
-    if (!given && (!strcmp(own->source, "-") || is_elsewhere(own->source, path)))
+    if (!given && (!strcmp(own->source, "-") || inputs_are_elsewhere(own->source, path)))
         fail(err, "the plan does not describe its model, and names one that is not in its folder: give --model %s",
              strcmp(own->source, "-") ? own->source : "MODEL");
     else if (inputs_model(in, given ? given : own->source, err))

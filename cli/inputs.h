@@ -41,6 +41,9 @@ void inputs_free(struct inputs *in);
 size_t inputs_names(struct inputs *in, const char *folder, const char **names, size_t most);
 /* A whole file ("-": standard input), kept in the inputs' arena. */
 bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err);
+/* Whether the path, or one of several with commas between, is a file that lies neither beside that file nor deeper:
+ * where a stranger's file names it, no message quotes it. */
+bool inputs_are_elsewhere(const char *paths, const char *file);
 /* A file ("-": standard input; else a '/', an ending in .json or a file of that name), the name of a model of the zoo,
  * or the JSON itself. */
 bool inputs_model(struct inputs *in, const char *name, struct error *err);

@@ -227,6 +227,11 @@ def files_beside(folder):
     (folder / "run.sh").write_text("deepspeed --num_gpus 8 train.py --deepspeed --deepspeed_config none.json\n")
     code, said = told("deepspeed", "run.sh")
     check("a configuration that is not there", code == 2 and "none.json" in said, (code, said))
+    (folder / "secret.json").write_text('{"zero_optimization": {"stage": "SECRET"}}')
+    (folder / "sent").mkdir()
+    (folder / "sent/run.sh").write_text("deepspeed train.py --deepspeed ../secret.json\n")
+    code, said = told("deepspeed", "sent/run.sh")
+    check("what lies elsewhere is not quoted", code == 2 and "sent/../secret.json, which is not in its folder" in said and "SECRET" not in said, (code, said))
     (folder / "titan.toml").write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 1024\n')
     options = f"--job.config_file {folder / 'titan.toml'} --training.local_batch_size 2"
     code, out, err = cleave("estimate", "--from", "torchtitan", options, "--cluster", "1x8:h100-sxm")
