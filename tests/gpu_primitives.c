@@ -129,7 +129,7 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call, bool h
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++) {
             struct view *view = &device.operand[role][i];
-            g.type[role][i] = holds_indices(call, (enum role)role, i)              ? GPU_INDEX
+            g.type[role][i] = holds_indices(call, (enum role)role, i)         ? GPU_INDEX
                               : half && !is_precise(call, (enum role)role, i) ? GPU_BF16
                                                                               : GPU_REAL;
             void *shared = shared_memory(call, &device, role * MAX_OPERANDS + i);
