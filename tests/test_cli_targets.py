@@ -92,7 +92,8 @@ def explained(plan, target, model, cluster, batch, sequence):
         code, _, err = cleave("plan", model, "--cluster", cluster, "--batch", batch, "--seq", sequence, "--target", target, "--fix", degrees,
                               "--fix", f"zero={zero},schedule={other['schedule']}")
         check(f"{target}: {line}", code == 0, err)
-    code, out, _ = cleave("explain", plan, "--part", "versus", "--versus", "schedule=zb-v,pp=2" if target == "megatron-lm" else "schedule=gpipe,pp=2")
+    code, out, _ = cleave("explain", plan, "--part", "versus", "--versus", "schedule=zb-v,pp=2" if target == "megatron-lm" else
+                          "schedule=gpipe,pp=2" if SHARE <= 5 else "schedule=gpipe,pp=2,tp=1,zero=0,micro-batch=1")
     check(f"{target}: what it cannot be told has no plan", code == 0 and "impossible: " in out and "can be told; any others: --target none" in out, out)
     code, out, err = cleave("explain", plan, "--part", "versus", "--target", "none")
     check(f"{target}: of any", code == 0 and "can be told" not in out, (code, err))

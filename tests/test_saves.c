@@ -178,7 +178,7 @@ static void strike_all(const struct scenario *s, int at, int stride, enum fault 
 
 START_TEST(a_save_killed_anywhere_loses_nothing)
 {
-    int stride = small_share() ? 87 : share_stride() > 1 ? 29 : 1;
+    int stride = small_share() ? 6 * share_stride() : share_stride() > 1 ? 29 : 1;
     strike_all(&scenarios[_i], 1 + _i % stride, stride, KILLED, scenarios[_i].name);
 }
 END_TEST
@@ -186,7 +186,9 @@ END_TEST
 #ifdef __x86_64__
 START_TEST(a_full_disk_loses_nothing)
 {
-    int stride = small_share() ? 159 : share_stride() > 1 ? 53 : 1;
+    int stride = small_share() ? 11 * share_stride() : share_stride() > 1 ? 53 : 1;
+    if (share_stride() > 16 && !in_turn(_i, 3)) /* as under the thread sanitizer: threads meet alike in all of them */
+        return;
     strike_all(&scenarios[_i % SCENARIOS], 1 + 7 * _i % stride, stride, _i < SCENARIOS ? FULL_ONCE : FULL_ON,
                "a full disk");
 }
@@ -226,7 +228,7 @@ START_TEST(a_broken_disk_loses_nothing)
         { &one, 2, 3, 1, true, false, 1, "one rank goes on, the lock a file of its own", true },
         { &four, 2, 4, 1, true, false, 2, "four ranks go on and keep two", false },
     };
-    int stride = small_share() ? 211 : share_stride() > 1 ? 83 : 1;
+    int stride = small_share() ? 14 * share_stride() : share_stride() > 1 ? 83 : 1;
     if (!in_turn(_i, BREAKS))
         return;
     strike_all(&breaking[_i / BREAKS], 1 + 13 * _i % stride, stride, BROKEN_ONCE + _i % BREAKS, "a broken disk");
