@@ -9,15 +9,13 @@
 /* Replicas of a stage lie in their own order also where the stages lie from the last device on. */
 static bool same_outside(const struct plan *plan, const struct config *config)
 {
-    const int64_t pairs[][2] = {
-        { plan->stage_count, config_meshes(config) },
-        { plan->chunk_count, config_chunks(config) },
-        { plan->micro_batch_count, config->micro_batch_count },
-        { plan->extra_in_flight, config->extra },
-        { plan->bucket_bytes, config->bucket_bytes },
-        { plan->loss_chunks, config_loss_chunks(config) },
-        { plan->schedule, plan->stage_count == 1 ? plan->schedule : config->schedule },
-    };
+    const int64_t pairs[][2] = { { plan->stage_count, config_meshes(config) },
+                                 { plan->chunk_count, config_chunks(config) },
+                                 { plan->micro_batch_count, config->micro_batch_count },
+                                 { plan->extra_in_flight, config->extra },
+                                 { plan->bucket_bytes, config->bucket_bytes },
+                                 { plan->loss_chunks, config_loss_chunks(config) },
+                                 { plan->schedule, plan->stage_count == 1 ? plan->schedule : config->schedule } };
     bool same = pairs_equal(pairs, sizeof pairs / sizeof *pairs);
     int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
     for (int k = 0; same && k < plan->stage_count; before += plan_stage_rank_count(plan, k++)) {
@@ -218,15 +216,13 @@ static bool check_settings(struct checker *c, const struct model *model, const s
 {
     const struct plan *like = c->plan;
     struct graph *graph = NULL;
-    const int64_t pairs[][2] = {
-        { plan->batch, like->batch },
-        { plan->sequence, like->sequence },
-        { plan->dtype, like->dtype },
-        { plan->extra_in_flight, config->extra },
-        { plan->bucket_bytes, config->bucket_bytes },
-        { plan->prefetch, config->prefetch },
-        { plan->vocab_multiple, workbench_key(&c->bench, config, 0, false).vocab_multiple },
-    };
+    const int64_t pairs[][2] = { { plan->batch, like->batch },
+                                 { plan->sequence, like->sequence },
+                                 { plan->dtype, like->dtype },
+                                 { plan->extra_in_flight, config->extra },
+                                 { plan->bucket_bytes, config->bucket_bytes },
+                                 { plan->prefetch, config->prefetch },
+                                 { plan->vocab_multiple, workbench_key(&c->bench, config, 0, false).vocab_multiple } };
     if (!pairs_equal(pairs, sizeof pairs / sizeof *pairs) || plan->clip_norm != like->clip_norm ||
         !optimizer_equal(&plan->optimizer, &like->optimizer))
         return fail_kind(c->err, ERROR_GATE,

@@ -53,16 +53,6 @@ static void need(struct needs *needs, const struct cluster *cluster, int rank_co
     uses->use[uses->count++] = (struct link_use){ .link = link, .flows = flows };
 }
 
-/* The busiest link decides how long the transfer takes: it alone is busy all the time. */
-static void compare(struct needs *needs)
-{
-    double most = 0;
-    for (int i = 0; i < needs->uses->count; i++)
-        most = fmax(most, needs->ns[i]);
-    for (int i = 0; i < needs->uses->count; i++)
-        needs->uses->use[i].busy = (int)max_i64(1, llround(needs->ns[i] / most * LINK_WHOLE));
-}
-
 /* ---- collectives ---- */
 /* At one end of the stage: own links are those of its first rank. */
 static void part_needs(struct needs *needs, const struct cluster *cluster, const struct plan *plan, int stage, int rank,
@@ -144,7 +134,11 @@ struct link_uses cost_links(const struct facts *facts, const struct program *pro
     }
     if (uses.count == 0)
         return uses;
-    compare(&needs);
+    double most = 0; /* the busiest link decides how long the transfer takes: it alone is busy all the time */
+    for (int i = 0; i < uses.count; i++)
+        most = fmax(most, needs.ns[i]);
+    for (int i = 0; i < uses.count; i++)
+        uses.use[i].busy = (int)max_i64(1, llround(needs.ns[i] / most * LINK_WHOLE));
     uses.latency_ns =
         min_i64(cost_latency_ns(facts, program, stage, instr), cost_instr_ns(facts, program, stage, instr));
     return uses;

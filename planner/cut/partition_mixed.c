@@ -10,6 +10,7 @@
  * each stage speaks. */
 #include "base/num.h"
 #include "planner/cut/partition.h"
+#include <math.h>
 
 static int64_t cheapest_ns(const struct price_table *table, int class_index)
 {
@@ -27,7 +28,7 @@ static double model_ns(const struct partition_problem *problem, int stage)
     double sum = 0;
     for (int l = 0; l < problem->chain->layer_count; l++)
         sum += (double)cheapest_ns(table, problem->chain->class_of[l]);
-    return sum > 1 ? sum : 1;
+    return fmax(sum, 1);
 }
 
 /* Stages of one type follow each other: only where the table changes is there another price. */

@@ -80,13 +80,6 @@ void estimate_free(struct estimate *estimate)
     free(estimate);
 }
 
-static void note_origin(struct prediction *p, const struct cost *cost)
-{
-    p->analytic = p->analytic || cost->origin == ORIGIN_ANALYTIC;
-    p->measured = p->measured || cost->origin != ORIGIN_ANALYTIC;
-    p->extrapolated = p->extrapolated || cost->extrapolated;
-}
-
 /* Without a profile all is analytic; with one, the first micro-batch already has every kind of work that the step has.
  */
 void estimate_find_origins(struct prediction *p, const struct program *program, const struct facts *facts)
@@ -102,7 +95,9 @@ void estimate_find_origins(struct prediction *p, const struct program *program, 
                 continue;
             struct cost cost = cost_instr(facts, program, s, instr);
             if (cost.ns > 0)
-                note_origin(p, &cost);
+                p->analytic |= cost.origin == ORIGIN_ANALYTIC;
+            p->measured |= cost.origin != ORIGIN_ANALYTIC;
+            p->extrapolated |= cost.extrapolated;
         }
 }
 

@@ -156,15 +156,6 @@ static int64_t effort_of_few(const struct plan *plan, int64_t effort)
 }
 
 /* ---- steps whose middle repeats ---- */
-/* What the step takes with so many periods more. */
-static void add_periods(struct prediction *p, const struct period *period, int64_t periods)
-{
-    periods = min_i64(periods, (MAX_TIME_NS - p->step_ns) / max_i64(period->ns, 1) + 1);
-    p->step_ns = min_i64(p->step_ns + periods * period->ns, MAX_TIME_NS);
-    for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
-        p->breakdown_ns[kind] += periods * period->breakdown_ns[kind];
-}
-
 static bool is_periodic(const struct plan *plan)
 {
     return plan->micro_batch_count >= WORTH_IT * PERIODS_END * estimate_settled_micro_batches(plan) &&
@@ -205,7 +196,11 @@ static bool judge_by_period(struct estimate **out, struct period *period, struct
         }
         if (good) {
             estimate_fill_step(estimate, program, timeline, facts);
-            add_periods(&estimate->prediction, period, periods);
+            struct prediction *p = &estimate->prediction;
+            periods = min_i64(periods, (MAX_TIME_NS - p->step_ns) / max_i64(period->ns, 1) + 1);
+            p->step_ns = min_i64(p->step_ns + periods * period->ns, MAX_TIME_NS);
+            for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
+                p->breakdown_ns[kind] += periods * period->breakdown_ns[kind];
             estimate->apart_ns = estimate->prediction.step_ns;
             *out = estimate;
             estimate = NULL;

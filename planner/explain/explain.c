@@ -129,17 +129,6 @@ static void open_later_account(void *context, int index)
     open_account(context, index + 1);
 }
 
-/* The first completes what the plan keeps of its programs, which the others only read. */
-static void open_all(const struct search_calls *calls, struct opening *o, int count)
-{
-    open_account(o, 0);
-    if (calls->parallel_for && o->out[0].stage_count > 0)
-        calls->parallel_for(calls->self, count - 1, open_later_account, o);
-    else
-        for (int i = 0; i + 1 < count; i++)
-            open_later_account(o, i);
-}
-
 bool explainer_accounts(struct explainer *e, const struct explained *explained, const struct facts *const *facts,
                         int count, struct account *out, struct error *err)
 {
@@ -147,8 +136,15 @@ bool explainer_accounts(struct explainer *e, const struct explained *explained, 
                                arena_alloc(&e->arena, (size_t)count, sizeof *opening.errors) };
     memset(out, 0, (size_t)count * sizeof *out);
     bool good = (opening.errors || fail_memory(err)) && explained_lower(opening.explained, &e->paces, err);
-    if (good)
-        open_all(&e->options.calls, &opening, count);
+    if (good) {
+        const struct search_calls *calls = &e->options.calls;
+        open_account(&opening, 0); /* it completes what the plan keeps of its programs, which the others only read */
+        if (calls->parallel_for && out[0].stage_count > 0)
+            calls->parallel_for(calls->self, count - 1, open_later_account, &opening);
+        else
+            for (int i = 0; i + 1 < count; i++)
+                open_later_account(&opening, i);
+    }
     explained_drop(opening.explained, &e->paces);
     for (int i = 0; i < count; i++) { /* what was opened is closed with the explainer */
         struct account *accounts =

@@ -300,20 +300,13 @@ static bool with_memory(struct explainer *e, int64_t permille, const struct expl
     return solve(e, &e->options.space, &v, plan, err);
 }
 
-/* The type of devices that lacks most. */
-static int type_short(const struct conflict *conflict)
-{
-    int type = 0;
-    while (type + 1 < conflict->type_count && (conflict->types[type].stage != conflict->stage ||
-                                               conflict->types[type].available_bytes != conflict->available_bytes))
-        type++;
-    return type;
-}
-
 static bool change_memory(struct explainer *e, const struct conflict *conflict, struct change *c, struct error *err)
 {
     struct ladder ladder = { with_memory, 1000, 1000, 0, 1 };
-    int type = type_short(conflict);
+    int type = 0; /* that lacks most */
+    while (type + 1 < conflict->type_count && (conflict->types[type].stage != conflict->stage ||
+                                               conflict->types[type].available_bytes != conflict->available_bytes))
+        type++;
     int64_t usable = facts_available_bytes(e->facts, type);
     c->name = advice_names[ADVICE_MEMORY];
     c->constraint = CONSTRAINT_MEMORY;

@@ -217,7 +217,7 @@ static void set_profile(struct profile *p, const struct variation *v)
         p->linear[i].ns_per_unit /= v->vector;
     }
     for (int i = 0; i < p->curve_count; i++)
-        if (p->curves[i].level >= 0 && p->curves[i].level < MAX_LEVELS)
+        if (is_index(p->curves[i].level, MAX_LEVELS))
             set_curve(&p->curves[i], v->bandwidth[p->curves[i].level]);
 }
 

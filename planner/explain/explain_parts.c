@@ -1,5 +1,6 @@
 /* Parts of a cluster that somebody might want to pay for. */
 #include "planner/explain/explain_facts.h"
+#include <math.h>
 
 struct parts {
     const struct cluster *cluster;
@@ -91,7 +92,7 @@ bool parts_likely(const struct cluster *cluster, enum dtype dtype, int64_t compu
         /* What its devices multiply in a second. */
         double own = type->device.matmul_flops_per_s[dtype] * type->device.matmul_efficiency * type->device_count;
         best = own > most ? t : best;
-        most = own > most ? own : most;
+        most = fmax(most, own);
         whole += own;
     }
     *out = variation_none();

@@ -56,15 +56,13 @@ static int layers_elsewhere(const struct plan *a, const struct plan *b)
 
 static bool shapes_differ(const struct plan *a, const struct plan *b)
 {
-    const int64_t numbers[][2] = {
-        { a->stage_count, b->stage_count },
-        { a->schedule, b->schedule },
-        { a->batch, b->batch },
-        { a->micro_batch_count, b->micro_batch_count },
-        { a->atom_count, b->atom_count },
-        { a->layer_count, b->layer_count },
-        { a->chunk_count, b->chunk_count },
-    };
+    const int64_t numbers[][2] = { { a->stage_count, b->stage_count },
+                                   { a->schedule, b->schedule },
+                                   { a->batch, b->batch },
+                                   { a->micro_batch_count, b->micro_batch_count },
+                                   { a->atom_count, b->atom_count },
+                                   { a->layer_count, b->layer_count },
+                                   { a->chunk_count, b->chunk_count } };
     if (!pairs_equal(numbers, sizeof numbers / sizeof *numbers))
         return true;
     for (int s = 0; s < a->stage_count; s++)

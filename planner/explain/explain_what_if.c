@@ -1,6 +1,7 @@
 /* Sensitivities and robustness: the same question under other facts. */
 #include "base/num.h"
 #include "planner/explain/explain.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -192,14 +193,6 @@ static bool ask_structure(struct asking *a)
                &space, &v, false);
 }
 
-/* Degrees that name the number of devices cannot be kept with more or fewer of them. */
-static struct space without_data(const struct explainer *e)
-{
-    struct space space = e->options.space;
-    space.data.count = 0;
-    return space;
-}
-
 /* Which devices those are. */
 static const char *devices_name(struct explainer *e, const struct varied *varied)
 {
@@ -212,7 +205,8 @@ static const char *devices_name(struct explainer *e, const struct varied *varied
 static bool ask_devices(struct asking *a, const struct variation *v)
 {
     const struct cluster *cluster = a->e->facts->cluster;
-    struct space space = without_data(a->e);
+    struct space space = a->e->options.space;
+    space.data.count = 0; /* degrees that name the number of devices cannot be kept with more or fewer of them */
     struct varied varied;
     struct error why = { 0 };
     if (!varied_open(&varied, a->e->facts, v, &why))
@@ -387,7 +381,7 @@ static bool answer_draw(void *self, int index, const struct solution *found, str
         double regret = (double)(own->step_ns - least_ns) / (double)max_i64(1, least_ns);
         d->sum += regret;
         out->changed += regret > 0;
-        out->most = regret > out->most ? regret : out->most;
+        out->most = fmax(out->most, regret);
         out->mean = d->sum / (out->draws - out->unfit);
     }
     if (last)

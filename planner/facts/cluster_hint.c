@@ -25,13 +25,6 @@ static bool says_nothing(const char *word)
     return nothing;
 }
 
-static void cut_unit(char *word)
-{
-    size_t digits = strspn(word, "0123456789");
-    if (digits > 0 && (strcmp(word + digits, "gb") == 0 || strcmp(word + digits, "gib") == 0))
-        word[digits] = 0;
-}
-
 static struct words words_of(const char *name, size_t length)
 {
     struct words out = { 0 };
@@ -42,7 +35,9 @@ static struct words words_of(const char *name, size_t length)
             if (used + 1 < WORD_BYTES)
                 word[used++] = (char)tolower((unsigned char)name[at]);
         word[used] = 0;
-        cut_unit(word);
+        size_t digits = strspn(word, "0123456789");
+        if (digits > 0 && (strcmp(word + digits, "gb") == 0 || strcmp(word + digits, "gib") == 0))
+            word[digits] = 0;
         out.count += !says_nothing(word);
         while (at < length && !isalnum((unsigned char)name[at]))
             at++;

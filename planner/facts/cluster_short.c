@@ -251,17 +251,6 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
            fail_at(scan, reserve_at, err, "a reserve below the device's memory", "");
 }
 
-/* A lone node has no network, unless there are others of another kind. */
-static void set_levels(struct group_text *group, int nodes, int per_node, bool alone)
-{
-    group->level[group->level_count++] = device_type_link(&group->device);
-    group->level[0].fanout = per_node;
-    if (nodes == 1 && alone)
-        return;
-    group->level[group->level_count++] = device_type_nic(&group->device);
-    group->level[1].fanout = nodes;
-}
-
 static bool scan_group(struct scan *scan, struct group_text *group, int64_t *devices, struct error *err)
 {
     int nodes, per_node;
@@ -277,7 +266,12 @@ static bool scan_group(struct scan *scan, struct group_text *group, int64_t *dev
         return fail_at(scan, per_node_at, err, "at most 1048576 devices in all", "");
     if (!scan_character(scan, ':', "':' and a device", err) || !scan_device(scan, &group->device, err))
         return false;
-    set_levels(group, nodes, per_node, scan->group_count == 1);
+    group->level[group->level_count++] = device_type_link(&group->device);
+    group->level[0].fanout = per_node;
+    if (nodes > 1 || scan->group_count > 1) { /* a lone node has no network, unless there are others of another kind */
+        group->level[group->level_count++] = device_type_nic(&group->device);
+        group->level[1].fanout = nodes;
+    }
     if (scan->at == scan->length || scan->text[scan->at] == '+')
         return true;
     return scan_character(scan, '@', "'@', '+' or the end", err) && scan_options(scan, group, err);

@@ -336,10 +336,10 @@ static double beyond_ns(const struct collective_curve *c, double bytes)
         return fit;
     if (bytes < (double)first->bytes) {
         double ns = c->bytes_per_s > 0 ? fit : (double)first->m.ns;
-        return ns < (double)first->m.ns ? ns : (double)first->m.ns;
+        return fmin(ns, (double)first->m.ns);
     }
     double ns = c->bytes_per_s > 0 ? fit : (double)last->m.ns * bytes / (double)last->bytes;
-    return ns > (double)last->m.ns ? ns : (double)last->m.ns;
+    return fmax(ns, (double)last->m.ns);
 }
 
 int64_t collective_curve_ns(const struct collective_curve *c, int64_t bytes, bool *extrapolated)

@@ -353,15 +353,6 @@ static void put_header(struct json_writer *w, const struct profile *p)
         json_put_int(w, "reference_ranks", p->reference_ranks);
 }
 
-static void put_tuned(struct json_writer *w, const struct profile *p)
-{
-    if (p->tuned.count == 0)
-        return;
-    put_note(w, "tuned_device", p->tuned_device);
-    json_write_key(w, "tuned");
-    gpu_choices_to_json(w, &p->tuned);
-}
-
 char *profile_write(const struct profile *p, size_t *length)
 {
     struct json_writer w = { 0 };
@@ -393,7 +384,11 @@ char *profile_write(const struct profile *p, size_t *length)
     for (int i = 0; i < p->curve_count; i++)
         put_curve(&w, &p->curves[i]);
     json_end_array(&w);
-    put_tuned(&w, p);
+    if (p->tuned.count > 0) {
+        put_note(&w, "tuned_device", p->tuned_device);
+        json_write_key(&w, "tuned");
+        gpu_choices_to_json(&w, &p->tuned);
+    }
     json_end_object(&w);
     return json_finish(&w, length);
 }

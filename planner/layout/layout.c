@@ -99,15 +99,6 @@ int64_t layout_copy_bytes(const struct program *program, const struct buffer *bu
     return buffer_holds(buffer->kind == BUFFER_STATE ? buffer - 1 : buffer) * each;
 }
 
-/* They lie behind what is persistent. */
-static bool add_copies(const struct program *program, int stage, const struct by_stage *by_stage, int64_t *top)
-{
-    int64_t sum = 0;
-    for (int k = by_stage->first[stage]; k < by_stage->first[stage + 1]; k++)
-        sum += layout_copy_bytes(program, &program->buffers[by_stage->buffer[k]]);
-    return add_i64(top, *top, round_up(sum, ARENA_ALIGNMENT_BYTES));
-}
-
 int64_t layout_scratch_elements(const struct program *program, int stage, const struct instr *instr)
 {
     int64_t extents[MAX_AXES];
@@ -271,7 +262,10 @@ static bool place_stage(struct program *program, int stage, struct lifetimes *t,
     if (!stack_persistent(program, stage, false, &t->by_stage, &top, err))
         return false;
     list->persistent_bytes = top;
-    bool fits = add_copies(program, stage, &t->by_stage, &top);
+    int64_t copies = 0; /* they lie behind what is persistent */
+    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++)
+        copies += layout_copy_bytes(program, &program->buffers[t->by_stage.buffer[k]]);
+    bool fits = add_i64(&top, top, round_up(copies, ARENA_ALIGNMENT_BYTES));
     list->scratch_offset = top;
     if (!scratch_of(program, stage, t->asked, &list->scratch_bytes, err))
         return false;

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/layout/lives.h"
 #include "planner/program/access.h"
 #include "planner/program/pairing.h"
@@ -307,7 +308,7 @@ bool lives_wrap(const struct program *program, const struct life *lives, int buf
 {
     int as = program->buffers[buffer].wraps - 1;
     int opening = program_opening_count(&program->stages[program->buffers[buffer].stage]);
-    return as >= 0 && lives[as].first >= 0 && lives[as].first < opening && lives[as].last >= opening;
+    return as >= 0 && is_index(lives[as].first, opening) && lives[as].last >= opening;
 }
 
 int lives_taken_over(const struct program *program, const struct life *lives, int stage, int index, int slot)

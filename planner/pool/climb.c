@@ -4,18 +4,9 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
+#include <math.h>
 
 /* ---- cuts ---- */
-
-/* The candidate that was moved takes the other's place if its plan is better; the worse one's plan is freed. */
-static bool take_better(struct candidate *c, struct candidate *moved)
-{
-    bool better = moved->plan && moved->ranked_ns < c->ranked_ns;
-    plan_free(better ? c->plan : moved->plan);
-    if (better)
-        *c = *moved;
-    return better;
-}
 
 /* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
  */
@@ -64,7 +55,10 @@ static bool descend(struct run *run, struct candidate *c, const struct move_kind
                 plan_free(tried[i].plan);
                 continue;
             }
-            better = take_better(c, &tried[i]);
+            struct candidate *moved = &tried[i];
+            better = moved->plan && moved->ranked_ns < c->ranked_ns;
+            plan_free(better ? c->plan : moved->plan);
+            *c = better ? *moved : *c;
             *visits -= each;
             still = better ? 0 : still + 1;
             at = better && kind->again ? at : (at + 1) % all;
@@ -154,7 +148,7 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
         left -= given - visits;
         best_ns = min_i64(best_ns, c.ranked_ns);
         double share = (double)c.ranked_ns / (double)run->candidates[i].ranked_ns;
-        least_share = share < least_share ? share : least_share;
+        least_share = fmin(least_share, share);
         if (c.ranked_ns == run->candidates[i].ranked_ns)
             plan_free(c.plan);
         else if (!rank_keep(run, &c, &kept))

@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
+#include <math.h>
 
 int64_t judge_simulated_ns(const struct candidate *c)
 {
@@ -58,7 +59,7 @@ static double spread_of(const struct run *run, const struct candidate *like, boo
             continue;
         double off = (double)c->simulated_ns / (double)c->ranked_ns;
         least = count == 0 || off < least ? off : least;
-        most = off > most ? off : most;
+        most = fmax(most, off);
         count++;
     }
     return count < SPREAD_OF ? 1 : most / least - 1;

@@ -7,17 +7,15 @@
 /* The other plan differs at most in cuts, layers' strategies and prefetch. */
 static bool is_of_shape(const struct plan *plan, const struct plan *other)
 {
-    const int64_t numbers[][2] = {
-        { plan->stage_count, other->stage_count },
-        { plan->atom_count, other->atom_count },
-        { plan->micro_batch_count, other->micro_batch_count },
-        { plan->schedule, other->schedule },
-        { plan->chunk_count, other->chunk_count },
-        { plan->chunk_group, other->chunk_group },
-        { plan->extra_in_flight, other->extra_in_flight },
-        { plan->bucket_bytes, other->bucket_bytes },
-        { plan->loss_chunks, other->loss_chunks },
-    };
+    const int64_t numbers[][2] = { { plan->stage_count, other->stage_count },
+                                   { plan->atom_count, other->atom_count },
+                                   { plan->micro_batch_count, other->micro_batch_count },
+                                   { plan->schedule, other->schedule },
+                                   { plan->chunk_count, other->chunk_count },
+                                   { plan->chunk_group, other->chunk_group },
+                                   { plan->extra_in_flight, other->extra_in_flight },
+                                   { plan->bucket_bytes, other->bucket_bytes },
+                                   { plan->loss_chunks, other->loss_chunks } };
     if (!pairs_equal(numbers, sizeof numbers / sizeof *numbers))
         return false;
     for (int s = 0; s < plan->stage_count; s++)

@@ -403,19 +403,13 @@ static bool has_second_stage(const struct price_book *book, const struct price_k
     return book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
 }
 
-static struct plan_layer plain_layer(const int8_t *dims)
-{
-    struct plan_layer plain = { .slices = 1 };
-    memcpy(plain.dim, dims, sizeof plain.dim);
-    return plain;
-}
-
 /* The first layer's output, sent to a second stage by the same lowering. */
 static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
                        struct error *err)
 {
     struct sample *sample;
-    struct plan_layer plain = plain_layer(key->mesh.dim);
+    struct plan_layer plain = { .slices = 1 };
+    memcpy(plain.dim, key->mesh.dim, sizeof plain.dim);
     if (!book->graph && !want_graph(book, key, err)) /* one before was too large, and all since was known */
         return false;
     if (part_of(key) != SAMPLE_WHOLE || !has_second_stage(book, key))

@@ -144,7 +144,7 @@ static void list_buffers(struct sample *s)
         step--;
     for (int b = 0; b < s->program->buffer_count; b++) {
         const struct buffer *buffer = &s->program->buffers[b];
-        bool early = s->lives[b].first >= 0 && s->lives[b].first < s->end;
+        bool early = is_index(s->lives[b].first, s->end);
         if (buffer->persistent || early || s->lives[b].last >= step || s->plan->stage_count > 1)
             s->sized[s->sized_count++] = b;
     }
@@ -491,16 +491,6 @@ static int64_t beside_host(int64_t device_ns, const struct issued *host)
     return host->waited_ns + max_i64(device_ns, host->ns - host->waited_ns);
 }
 
-static void settle_issue(struct sample *s)
-{
-    for (int l = 0; l < s->graph->layer_count; l++) {
-        struct layer_price *price = &s->by_layer[l];
-        price->forward_ns = beside_host(price->forward_ns, &s->copies[l].forward);
-        price->backward_ns = beside_host(price->backward_ns, &s->copies[l].backward);
-        price->step_ns = beside_host(price->step_ns, &s->copies[l].step);
-    }
-}
-
 /* path_only: reductions take no time, so that one walk tells all; so it does where all of them come once, in the step.
  */
 static void price_path(struct sample *s, bool path_only)
@@ -545,7 +535,12 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     settle_copies(s);
     if (path_only)
         return;
-    settle_issue(s);
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        struct layer_price *price = &s->by_layer[l];
+        price->forward_ns = beside_host(price->forward_ns, &s->copies[l].forward);
+        price->backward_ns = beside_host(price->backward_ns, &s->copies[l].backward);
+        price->step_ns = beside_host(price->step_ns, &s->copies[l].step);
+    }
     sample_price_links(s, facts);
 }
 

@@ -23,12 +23,10 @@ static bool take_from(struct price_book *out, struct shelf_place *place, const s
     if (atomic_flag_test_and_set(&place->busy))
         return false;
     const struct price_book *book = &place->book;
-    const int64_t numbers[][2] = {
-        { book->class_count, like->class_count },
-        { book->sequence, like->sequence },
-        { book->dtype, like->dtype },
-        { book->clips, like->clips },
-    };
+    const int64_t numbers[][2] = { { book->class_count, like->class_count },
+                                   { book->sequence, like->sequence },
+                                   { book->dtype, like->dtype },
+                                   { book->clips, like->clips } };
     bool same = place->full && book->model == like->model && optimizer_equal(&book->optimizer, &like->optimizer) &&
                 pairs_equal(numbers, sizeof numbers / sizeof *numbers);
     if (same) {

@@ -1,8 +1,9 @@
+#include "base/num.h"
 #include "planner/program/by_stage.h"
 
 static bool has_stage(const struct program *program, int buffer)
 {
-    return program->buffers[buffer].stage >= 0 && program->buffers[buffer].stage < program->stage_count;
+    return is_index(program->buffers[buffer].stage, program->stage_count);
 }
 
 bool by_stage_build(struct by_stage *out, struct arena *arena, const struct program *program)

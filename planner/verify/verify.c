@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "planner/program/by_stage.h"
 #include "planner/layout/lives.h"
 #include "planner/layout/order.h"
@@ -157,7 +158,7 @@ static bool check_border(const struct program *program, const struct life *lives
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
         int opening = program_opening_count(&program->stages[buffer->stage]);
-        if (buffer->persistent || lives[b].first < 0 || lives[b].first >= opening || lives[b].last < opening)
+        if (buffer->persistent || !is_index(lives[b].first, opening) || lives[b].last < opening)
             continue;
         int ahead = made_ahead(program, b);
         if (ahead < 0 || lives[ahead].first < opening || program->buffers[ahead].offset != buffer->offset)

@@ -74,23 +74,18 @@ static void add_late(struct writing *w)
     w->late++;
 }
 
-static void drain(struct writing *w)
-{
-    for (int i = 0; i < w->inner; i++) {
-        add_late(w);
-        pass_add(&w->list, ACTION_BACKWARD_INPUT, w->own);
-    }
-    for (int i = 0; i <= w->outer; i++)
-        add_late(w);
-}
-
 static int order(const struct schedule_place *place, struct action *out)
 {
     struct writing w = begin(place, out);
     fill(&w);
     run_full(&w);
     put_off(&w);
-    drain(&w);
+    for (int i = 0; i < w.inner; i++) {
+        add_late(&w);
+        pass_add(&w.list, ACTION_BACKWARD_INPUT, w.own);
+    }
+    for (int i = 0; i <= w.outer; i++)
+        add_late(&w);
     return w.list.count;
 }
 
