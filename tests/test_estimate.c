@@ -54,6 +54,7 @@ static void steady_and_whole(struct estimate **few, struct estimate **all, const
     ck_assert(workbench_open(&bench, world->model, &world->facts, &only, &err));
     struct config config = { .stages = plan->stage_count,
                              .schedule = uniform->schedule,
+                             .chunks = plan->chunk_count,
                              .prefetch = 1,
                              .micro_batch_count = plan->micro_batch_count,
                              .micro = uniform->micro,
@@ -237,6 +238,42 @@ START_TEST(steady_estimate_of_asynchronous_schedules)
 }
 END_TEST
 
+/* Groups of micro-batches settle once each stage has as many passes begun as it ever holds, of all its chunks: the
+ * promise is the full program's arena, and groups behind them take what the walk says, which is not far off. */
+START_TEST(steady_estimate_of_groups)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 8);
+    for (int n = 0; n < 8; n += share_stride()) {
+        struct space space = space_default(512 + 64 * n, 0, DTYPE_BF16);
+        union fixed u = fixed_none();
+        struct plan *plan = NULL;
+        struct error err = { 0 };
+        u.stages = 2 << (n % 2);
+        u.chunks = 2 << (n / 2 % 2);
+        u.tensor = u.micro = 1;
+        u.schedule = schedule_find("interleaved");
+        u.zero = 0;
+        u.recompute = n / 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        struct estimate *few = NULL, *all = NULL;
+        steady_and_whole(&few, &all, &world, plan, &space, &u);
+        ck_assert_int_lt(few->micro_batches_simulated, all->micro_batches_simulated);
+        for (int k = 0; k < plan->stage_count; k++) {
+            int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
+            ck_assert_msg(promised >= arena && promised <= arena + arena / 50,
+                          "stage %d of %d, %d chunks: promised %lld, arena %lld", k, plan->stage_count,
+                          plan->chunk_count, (long long)promised, (long long)arena);
+        }
+        CHECK_NEAR((double)few->prediction.step_ns, (double)all->prediction.step_ns,
+                   0.03 * (double)all->prediction.step_ns);
+        estimate_free(few);
+        estimate_free(all);
+        plan_free(plan);
+    }
+    world_close(&world);
+}
+END_TEST
+
 /* Two shorter steps tell how long a long one takes, and what memory it needs, under every schedule. Two copies of the
  * model drift against each other for a while, which changes the pace a little; where backward passes are split, so does
  * memory that another number of micro-batches packs otherwise, since receives wait for their destination. */
@@ -371,6 +408,7 @@ static Suite *estimate_suite(void)
     CHECK_ADD_LOOP(suite, steady_estimate_promises_the_arena, PROMISE_CASES);
     CHECK_ADD(suite, second_look_promises_the_arena);
     CHECK_ADD(suite, steady_estimate_of_asynchronous_schedules);
+    CHECK_ADD(suite, steady_estimate_of_groups);
     CHECK_ADD_LOOP(suite, periodic_estimate_agrees, schedule_count);
     CHECK_ADD_LOOP(suite, pace_agrees, schedule_count);
     return suite;
