@@ -108,7 +108,7 @@ struct plan *assemble_partition(const struct space *space, const struct config *
         int first = end;
         end += chain_list(chain, solution->first_layer[k],
                           k + 1 < pieces ? solution->first_layer[k + 1] : chain_last(chain), &order[first]);
-        const struct price_table *own = price_of_shape(table, solution->shape ? solution->shape[k] : 0);
+        const struct price_table *own = solution->shape ? price_of_shape(table, solution->shape[k]) : table;
         if (solution->shape)
             at += set_replicas(plan, at, config->turns[solution->shape[k]], first, end, config);
         else

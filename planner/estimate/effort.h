@@ -221,7 +221,8 @@ enum {
     SOON = 10000000,       /* Effort of a step that is soon simulated whole: the answer tells the memory of all of it
                               then. */
     DOUBT_SHARE = 40,      /* Where the few micro-batches take one part in so many more or less than the walk says,
-                              their pace is simulated, not walked; */
+                              their pace is simulated, not walked: with 32 the step of llama-3-405b for torchtitan
+                              on 1024 h100-sxm was told 3 % too short; */
     WAITS_SHARE = 64,      /* so it is where waits for bytes that are used again take one in so many, since those of
                               later micro-batches may be longer. */
     LONG_SHARE = 4,        /* One part in so many of what the walk says of the others may be too much. */

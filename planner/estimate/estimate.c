@@ -94,10 +94,11 @@ void estimate_find_origins(struct prediction *p, const struct program *program, 
             if (instr->micro > 0)
                 continue;
             struct cost cost = cost_instr(facts, program, s, instr);
-            if (cost.ns > 0)
+            if (cost.ns > 0) {
                 p->analytic |= cost.origin == ORIGIN_ANALYTIC;
-            p->measured |= cost.origin != ORIGIN_ANALYTIC;
-            p->extrapolated |= cost.extrapolated;
+                p->measured |= cost.origin != ORIGIN_ANALYTIC;
+                p->extrapolated |= cost.extrapolated;
+            }
         }
 }
 

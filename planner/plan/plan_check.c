@@ -142,7 +142,7 @@ static bool check_stages(const struct plan *plan, struct error *err)
     return check_ranks(plan, err);
 }
 
-/* A decision that is a number, and its range. */
+/* A decision that is a number, and its range; most INT64_MAX: it has no end. */
 struct decided_number {
     const char *name;
     int64_t value, least, most;
@@ -154,10 +154,14 @@ static bool check_ranges(const struct decided_number *numbers, size_t count, int
     char of[32] = "";
     if (layer >= 0)
         snprintf(of, sizeof of, "layer %d: ", layer);
-    for (const struct decided_number *n = numbers; n < numbers + count; n++)
+    for (const struct decided_number *n = numbers; n < numbers + count; n++) {
+        if (n->value < n->least && n->most == INT64_MAX)
+            return fail(err, "plan: %s%s: expected %lld or more, found %lld", of, n->name, (long long)n->least,
+                        (long long)n->value);
         if (n->value < n->least || n->value > n->most)
             return fail(err, "plan: %s%s: expected %lld to %lld, found %lld", of, n->name, (long long)n->least,
                         (long long)n->most, (long long)n->value);
+    }
     return true;
 }
 
@@ -191,7 +195,7 @@ static bool check_layer(const struct plan *plan, int index, struct error *err)
         { "recompute", layer->recompute, 0, RECOMPUTE_COUNT - 1 },
         { "offload", layer->offload, 0, OFFLOAD_COUNT - 1 },
         { "reshard", layer->reshard, 0, RESHARD_COUNT - 1 },
-        { "slices", layer->slices, 1, INT_MAX },
+        { "slices", layer->slices, 1, INT64_MAX },
     };
     for (int i = 0; i < MAX_ATOMS; i++)
         if (!is_index(layer->dim[i], i < plan->atom_count ? DIM_COUNT : DIM_none + 1))

@@ -41,7 +41,7 @@ static int64_t most_kept(const struct run *run, const struct partition_problem *
     for (int stage = 0; stage < pieces; stage++) {
         int64_t bytes = 0;
         for (int k = 0; k < pieces; k++) {
-            const struct price_table *own = price_of_shape(c->table, solution->shape ? solution->shape[k] : 0);
+            const struct price_table *own = solution->shape ? price_of_shape(c->table, solution->shape[k]) : c->table;
             if ((solution->shape ? k : config_stage(config, k)) != stage)
                 continue;
             for (const struct layer_count *at = solution->counts[k]; at->count > 0; at++)
