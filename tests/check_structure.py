@@ -89,6 +89,22 @@ def check_choices(root, errors):
         errors.append("planner/space/choices.def has no choice: nothing was checked")
 
 
+# Which tables a price table consists of is asked by price_of_stage() and its like: only who makes them names the members.
+MADE_IN = ("price", "tables")
+
+
+def check_price_shapes(root, errors):
+    members = re.compile(r"\btable(?:->|\.)by_(?:stage|turns|place)\b")
+    found = 0
+    for path in sorted((root / "planner").rglob("*.[ch]")):
+        name, count = path.relative_to(root), len(members.findall(path.read_text(encoding="utf-8")))
+        found += count
+        if count and name.parts[1] not in MADE_IN:
+            errors.append(f"{name.as_posix()}: names the tables of a price table {count} time(s), expected price_of_stage() and its like")
+    if not found:
+        errors.append("planner/ names no tables of a price table: nothing was checked")
+
+
 def beginnings(root, room, stem):
     """What a symbol of the file may begin with: the room, any words of the file's name that follow each other, a type of the room."""
     words = stem.split("_")
@@ -353,6 +369,7 @@ def main():
     check_sizes(root, errors)
     check_edges(root, errors)
     check_choices(root, errors)
+    check_price_shapes(root, errors)
     check_headers(root, build, cc, errors)
     check_symbols(archives, errors)
     check_rooms(archives, errors)

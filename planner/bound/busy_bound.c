@@ -71,7 +71,7 @@ static bool add_up(struct busy *b, const struct price_table *table, struct busy_
 
 static bool list_works(struct busy *b)
 {
-    if (!add_up(b, b->p->table, &b->lowest) || !b->p->table->by_stage)
+    if (!add_up(b, b->p->table, &b->lowest) || !price_is_by_stage(b->p->table))
         return b->least != NULL;
     b->works = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->works);
     b->work_of = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->work_of);
@@ -340,7 +340,7 @@ static bool busy_open(struct busy *b, const struct busy_problem *problem, struct
 {
     b->p = problem;
     if (b->table == problem->table && b->asynchronous == problem->asynchronous &&
-        b->micro_batches == problem->micro_batches && !problem->table->by_stage)
+        b->micro_batches == problem->micro_batches && !price_is_by_stage(problem->table))
         return true;
     arena_free(&b->arena);
     *b = (struct busy){ .p = problem,

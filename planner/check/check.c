@@ -30,7 +30,7 @@ static bool in_phases(const struct config *config)
 static struct stage_kind kind_of_meshes(const struct checker *c, const struct config *config,
                                         const struct price_table *table, int left, int shape, int in_flight)
 {
-    const struct price_table *own = table->by_turns ? price_of_meshes(table, config->meshes - left, shape) : table;
+    const struct price_table *own = price_of_meshes(table, config->meshes - left, shape);
     int64_t micro_batches = ceil_div(config->micro_batch_count, config->turns[shape]);
     return (struct stage_kind){ .table = own,
                                 .capacity_bytes = c->claim->memory_bytes,
@@ -46,12 +46,11 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
 {
     const struct chain *chain = &c->bench.chain;
     int turns = config->shape_count, rows = config->meshes + 1, *in_flight = workbench_in_flight(arena, config);
-    bool by_place = table->by_turns && table->by_place;
     struct stage_kind *stages = arena_alloc(arena, (size_t)rows * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
         return fail_memory(c->err);
     for (int left = 1; left < rows; left++)
-        for (int shape = 0; shape < turns && (!by_place || config->turns[shape] <= left); shape++)
+        for (int shape = 0; shape < turns && (!price_is_by_place(table) || config->turns[shape] <= left); shape++)
             stages[left * turns + shape] =
                 kind_of_meshes(c, config, table, left, shape, in_flight[left * turns + shape]);
     *out = (struct cut_problem){ .layer_count = chain->layer_count,

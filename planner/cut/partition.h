@@ -46,7 +46,7 @@ struct partition_problem {
                              so many meshes, itself among them */
     int mesh_count;       /* 0: one for each stage. Else of all stages together; stage_count 0: any number */
     int shape_count;      /* with meshes: */
-    const int *turns;     /* (shape_count) meshes that a stage may have, ascending; table->by_turns has their prices */
+    const int *turns;     /* (shape_count) meshes that a stage may have, ascending; price_of_shape() has their prices */
     bool phases;          /* all forward passes of a stage come before all its backward ones */
     int64_t capacity_bytes;
     /* For partition_evaluate() alone: the capacity is that of a device, which several stages (chunks) share; NULL: each

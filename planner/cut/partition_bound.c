@@ -9,7 +9,7 @@ static void add_least(const struct partition_problem *problem, int64_t *path, in
     *path = *step = 0;
     for (int c = 0; c < problem->chain->class_count; c++) {
         int64_t least_path = INT64_MAX, least_step = INT64_MAX;
-        for (int shape = 0; shape < (table->by_turns ? table->shape_count : 1); shape++) {
+        for (int shape = 0; shape < price_shapes(table); shape++) {
             const struct price_table *own = price_of_shape(table, shape);
             for (int i = 0; i < own->strategy_count; i++) {
                 least_path = min_i64(least_path, path_ns(price_at(own, c, i)));
@@ -77,7 +77,7 @@ static int64_t quick_bound(const struct partition_problem *problem, bool updates
 {
     if (partition_is_beyond(problem))
         return 0;
-    if (problem->table->by_stage)
+    if (price_is_by_stage(problem->table))
         return partition_mixed_bound(problem, updates) + partition_once_ns(problem);
     return bound_by_mean(problem, updates);
 }
@@ -124,7 +124,7 @@ bool partition_lacks_memory(const struct partition_problem *p)
     for (int shape = 0; shape < (p->mesh_count == 0 ? 1 : p->shape_count); shape++) {
         /* A stage may have more meshes than are left, as rows of the solver may, where prices do not depend on the
          * place. */
-        int least_left = p->mesh_count == 0 ? 0 : p->table->by_place ? p->turns[shape] : 1;
+        int least_left = p->mesh_count == 0 ? 0 : price_is_by_place(p->table) ? p->turns[shape] : 1;
         for (int stage = 0; stage < rows; stage++)
             for (int left = least_left; left <= p->mesh_count; left++) {
                 next = stage_place_of(p, stage, shape, left);

@@ -338,7 +338,7 @@ bool levels_start(struct solver *s)
     bool meshes = s->problem->mesh_count > 0;
     int levels = meshes ? s->problem->mesh_count * s->problem->shape_count : s->problem->stage_count;
     size_t sums = (size_t)s->sums, classes = (size_t)s->classes;
-    s->turns_alike = meshes && !s->problem->table->by_place;
+    s->turns_alike = meshes && !price_is_by_place(s->problem->table);
     s->most_sum_ns = s->open_sum_ns = INT64_MAX;
     s->vector_level = -1;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->shape_count * sizeof *s->level);

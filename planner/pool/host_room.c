@@ -74,27 +74,16 @@ bool host_room_bytes(struct run *run, const struct candidate *c, int64_t *bytes)
 
 /* ---- solving with a price ---- */
 
-static struct price_table *with_price(struct arena *arena, const struct price_table *table, int64_t price_ns, int64_t n)
+struct host_price {
+    int64_t ns, in_flight; /* of 2^HOST_PRICED_BITS bytes; micro-batches of the first stage */
+};
+
+static void add_host_price(struct price_table *table, const void *context)
 {
-    int count = table->class_count * table->strategy_count;
-    struct price_table *dear = arena_alloc(arena, 1, sizeof *dear);
-    struct layer_price *prices = arena_alloc(arena, (size_t)count, sizeof *prices);
-    if (!dear || !prices)
-        return NULL;
-    *dear = *table;
-    dear->prices = prices;
-    for (int i = 0; i < count; i++) {
-        prices[i] = table->prices[i];
-        prices[i].step_ns += (int64_t)((double)kept_bytes(table, i, n) / (1 << HOST_PRICED_BITS) * (double)price_ns);
-    }
-    const struct price_table **by_turns = NULL;
-    if (table->by_turns && !(by_turns = arena_alloc(arena, (size_t)table->shape_count, sizeof *by_turns)))
-        return NULL;
-    for (int i = 0; by_turns && i < table->shape_count; i++)
-        if (!(by_turns[i] = with_price(arena, table->by_turns[i], price_ns, n)))
-            return NULL;
-    dear->by_turns = by_turns;
-    return dear;
+    const struct host_price *of = context;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        table->prices[i].step_ns +=
+            (int64_t)((double)kept_bytes(table, i, of->in_flight) / (1 << HOST_PRICED_BITS) * (double)of->ns);
 }
 
 /* The best of the candidate's configuration where the host's memory has a price. *found: there is one, c->solution. */
@@ -106,8 +95,8 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
     *found = false;
     if (!run_problem(run, c->config, c->table, c->capacity_bytes, &problem))
         return false;
-    int64_t n = in_flight(&problem, &c->solution, 0);
-    problem.table = with_price(&scratch, c->table, price_ns, n);
+    struct host_price price = { price_ns, in_flight(&problem, &c->solution, 0) };
+    problem.table = price_changed(&scratch, c->table, add_host_price, &price);
     problem.gap_ppm = max_i64(problem.gap_ppm, HOST_GAP_PPM);
     if (run->result->plan_count == 0)
         problem.stops = NULL; /* short, and without it there may be no answer at all */
@@ -264,7 +253,7 @@ bool host_room_solve(struct run *run, struct candidate *c, int64_t most_bytes, b
 {
     struct answer much = { *c, INT64_MAX }, little = much;
     *found = false;
-    if (c->table->by_stage || c->table->by_place)
+    if (price_is_by_stage(c->table) || price_is_by_place(c->table))
         return true;
     if (!enclose(run, &much, &little, most_bytes, found))
         return false;

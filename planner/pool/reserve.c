@@ -4,17 +4,6 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
 
-static struct price_table *keep_more(struct arena *arena, const struct price_table *from, int64_t bytes)
-{
-    struct price_table *table = arena_alloc(arena, 1, sizeof *table);
-    if (!table)
-        return NULL;
-    *table = *from;
-    table->by_stage = NULL;
-    table->base_bytes += bytes;
-    return table;
-}
-
 /* That of an earlier piece where it is the same. */
 static const struct price_table *table_of_piece(struct arena *arena, const struct price_table *from,
                                                 const struct price_table **pieces, int piece, int64_t bytes)
@@ -23,7 +12,12 @@ static const struct price_table *table_of_piece(struct arena *arena, const struc
     for (int k = 0; k < piece; k++)
         if (price_of_stage(from, k) == own && pieces[k]->base_bytes == own->base_bytes + bytes)
             return pieces[k];
-    return bytes > 0 ? keep_more(arena, own, bytes) : own;
+    if (bytes == 0)
+        return own;
+    struct price_table *more = price_with_stages(arena, own, NULL);
+    if (more)
+        more->base_bytes += bytes;
+    return more;
 }
 
 bool reserve_set(struct run *run, struct candidate *c, const int64_t *reserve_bytes)
@@ -35,17 +29,15 @@ bool reserve_set(struct run *run, struct candidate *c, const int64_t *reserve_by
     if (!reserve_bytes)
         return true;
     const struct price_table **pieces = arena_alloc(&run->arena, (size_t)count, sizeof *pieces);
-    struct price_table *table = keep_more(&run->arena, c->table, 0);
-    if (!pieces || !table)
+    if (!pieces)
         return fail_memory(run->err);
     for (int k = 0; k < count; k++) {
         int64_t bytes = ceil_div(reserve_bytes[config_stage(config, k)], config_chunks(config));
         if (!(pieces[k] = table_of_piece(&run->arena, c->table, pieces, k, bytes)))
             return fail_memory(run->err);
     }
-    table->by_stage = pieces;
-    c->reserve_table = table;
-    return true;
+    c->reserve_table = price_with_stages(&run->arena, c->table, pieces);
+    return c->reserve_table || fail_memory(run->err);
 }
 
 bool reserve_problem(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out)

@@ -220,6 +220,32 @@ struct price_table *price_copy_table(struct arena *arena, const struct price_tab
     return copy->prices ? copy : NULL;
 }
 
+struct price_table *price_with_stages(struct arena *arena, const struct price_table *table,
+                                      const struct price_table *const *by_stage)
+{
+    struct price_table *copy = arena_alloc(arena, 1, sizeof *copy);
+    if (copy) {
+        *copy = *table;
+        copy->by_stage = by_stage;
+    }
+    return copy;
+}
+
+struct price_table *price_changed(struct arena *arena, const struct price_table *table,
+                                  void (*change)(struct price_table *copy, const void *context), const void *context)
+{
+    struct price_table *copy = price_copy_table(arena, table);
+    const struct price_table **by_turns = NULL;
+    if (!copy || (table->by_turns && !(by_turns = arena_alloc(arena, (size_t)table->shape_count, sizeof *by_turns))))
+        return NULL;
+    change(copy, context);
+    for (int i = 0; by_turns && i < table->shape_count; i++)
+        if (!(by_turns[i] = price_changed(arena, table->by_turns[i], change, context)))
+            return NULL;
+    copy->by_turns = by_turns;
+    return copy;
+}
+
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most)
 {
     struct price_table *joined = *into;

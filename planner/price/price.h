@@ -62,17 +62,30 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 {
     return table->by_stage ? table->by_stage[stage] : table;
 }
-/* The table of a stage with so many meshes before it and turns[shape] of its own. */
-static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int shape)
-{
-    return table->by_place ? table->by_place[before * table->shape_count + shape] : table->by_turns[shape];
-}
 /* The table of a stage with turns[shape] meshes, wherever it lies; where stages have one mesh each, all have that. */
 static inline const struct price_table *price_of_shape(const struct price_table *table, int shape)
 {
     return table->by_turns ? table->by_turns[shape] : table;
 }
-/* Whether all stages have the table's own prices. */
+/* The table of a stage with so many meshes before it and turns[shape] of its own. */
+static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int shape)
+{
+    return table->by_place ? table->by_place[before * table->shape_count + shape] : price_of_shape(table, shape);
+}
+/* What a stage's table depends on: its number, the meshes before it, how many it has. Where none of them, all stages
+ * have the table's own prices. */
+static inline bool price_is_by_stage(const struct price_table *table)
+{
+    return table->by_stage != NULL;
+}
+static inline bool price_is_by_place(const struct price_table *table)
+{
+    return table->by_place != NULL;
+}
+static inline int price_shapes(const struct price_table *table)
+{
+    return table->by_turns ? table->shape_count : 1;
+}
 static inline bool price_is_one(const struct price_table *table)
 {
     return !table->by_stage && !table->by_turns && !table->by_place;
@@ -94,6 +107,13 @@ static inline const struct layer_price *price_at(const struct price_table *table
 }
 /* A copy with prices of its own; NULL: out of memory. */
 struct price_table *price_copy_table(struct arena *arena, const struct price_table *table);
+/* A copy with such tables of its stages, (pieces), and NULL: none of its own. NULL: out of memory. */
+struct price_table *price_with_stages(struct arena *arena, const struct price_table *table,
+                                      const struct price_table *const *by_stage);
+/* A copy of the table and of those of its shapes; change() rewrites the prices of each, (class_count, strategy_count).
+ * NULL: out of memory. */
+struct price_table *price_changed(struct arena *arena, const struct price_table *table,
+                                  void (*change)(struct price_table *copy, const void *context), const void *context);
 /* *into becomes the least or the most of both, number by number; a copy, where there is none yet. false: out of memory.
  */
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
