@@ -28,7 +28,7 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* One of each: the thriftiest, unless the user forbids it. */
+/* Leaves each choice the one value that takes least memory, unless the user restricts it to others. */
 static struct search_options narrow_options(const struct search_options *options)
 {
     struct search_options narrowed = {
@@ -47,7 +47,7 @@ static struct search_options narrow_options(const struct search_options *options
     return narrowed;
 }
 
-/* *plan NULL: nothing fits then, or the batch cannot be shared out. */
+/* Leaves *plan NULL where nothing fits with the value, or where the batch cannot be shared out. */
 static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan,
                       struct error *err)
 {
@@ -82,7 +82,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     return good || why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
 }
 
-/* What is so now; 0: the user does not restrict it, and the search has tried all. */
+/* Gives the value that the search ran with; 0 where the user does not restrict it, since then all were tried. */
 static int64_t now_of(const struct adviser *a, enum advice_kind kind)
 {
     const struct space *space = &a->options->space;
@@ -95,7 +95,7 @@ static int64_t now_of(const struct adviser *a, enum advice_kind kind)
                                      : a->facts->cluster->device_count;
 }
 
-/* The values to try, the smallest change first. */
+/* Lists the values to try, the smallest change first, so that the first with a plan is the advice. */
 static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now, int64_t out[MOST_STEPS])
 {
     int count = 0;
@@ -129,7 +129,7 @@ static bool look_for(const struct adviser *a, enum advice_kind kind, struct advi
     return true;
 }
 
-/* Devices that are all of one size: that keep most for themselves, under the stage that needs most. */
+/* Says how much memory devices, all of one size, need: what the fullest stage needs and what any keeps for itself. */
 static bool advise_memory(const struct facts *facts, struct search_result *result, struct error *err)
 {
     struct advice *advice = &result->nearest.advice[ADVICE_MEMORY];
@@ -179,7 +179,7 @@ struct search_options advice_thrifty(const struct search_options *options)
     narrowed.prices = options->prices;
     narrowed.rates = options->rates;
     narrowed.paces = options->paces;
-    /* where nothing is sharded, its name is 0 */
+    /* ZeRO stage 0 stays beside 3, since a mesh on which nothing can be sharded lists its strategies under 0 */
     if (allowed_has(&options->space.zero, 0) && allowed_has(&options->space.zero, 3))
         narrowed.space.zero = (struct allowed){ .count = 2, .values = { 0, 3 } };
     return narrowed;

@@ -10,11 +10,11 @@
  * began, by its own clock; its time limit ends this too. Fails for want of memory. */
 bool advice_find(struct search_result *result, const struct model *model, const struct facts *facts,
                  const struct search_options *options, int64_t start_ns, struct error *err);
-/* A search of the space so narrowed, which gives a plan near the limit of memory the benefit of a second look. */
+/* Gives options for a search of that narrowed space; a plan near the limit of memory gets a second look in it. */
 struct search_options advice_thrifty(const struct search_options *options);
-/* When the search has found nothing: lists the plan that it finds in the space so narrowed, if there is one. By the sum
- * of what layers need at most, which is more than what lives at once, nothing may fit where something does. Fails for
- * want of memory. */
+/* Lists, when the search has found nothing, the plan that it finds in that narrowed space, if there is one: the search
+ * goes by the sum of what layers need at most, which is more than what lives at once, so that something may fit all the
+ * same. Fails for want of memory. */
 bool advice_find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
                          const struct search_options *options, int64_t start_ns, struct error *err);
 #endif

@@ -12,7 +12,7 @@ static int64_t value_of(const struct space *space, enum space_choice choice)
     return space->range[choice].count == 1 ? space->range[choice].values[0] : choice_facts[choice].usual;
 }
 
-/* Missing degrees so that the product is the device count, that of data parallelism first. */
+/* Chooses the degrees that are missing, data parallelism first, so that their product is the device count. */
 static void fill_degrees(int64_t value[CHOICE_COUNT], const struct space *space, int devices)
 {
     int64_t *missing = value[CHOICE_DP] == CHOICE_OPEN ? &value[CHOICE_DP]
@@ -52,7 +52,7 @@ static bool make_config(struct config *out, const struct space *space, bool reve
 
 /* ---- the plan ---- */
 
-/* What every layer decides: (layers) the strategy of `strategies` that the space leaves it. */
+/* Gives pick[layer] the index of the one strategy of `strategies` that the space leaves that layer. */
 static bool pick_strategies(int *pick, const struct strategy *strategies, int count, const struct workbench *bench,
                             const struct mesh *mesh, struct error *err)
 {
@@ -66,8 +66,8 @@ static bool pick_strategies(int *pick, const struct strategy *strategies, int co
     return true;
 }
 
-/* Stages balanced by the compute path of their layers on each stage's own devices (without a table by their number);
- * their chunks likewise, round by round. */
+/* Balances stages by the compute path of their layers on each stage's own devices, without a table by their number;
+ * chunks are balanced likewise, round by round. */
 static bool balance(struct plan *plan, const struct workbench *bench, const struct price_table *table, const int *pick,
                     struct error *err)
 {

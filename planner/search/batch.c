@@ -31,7 +31,7 @@ static double best_rate(const struct batches *b)
     return best;
 }
 
-/* The smallest of the batches that are as good as the best; -1: none has a plan. */
+/* Gives the smallest of the batches that are as good as the best; -1 where none has a plan. */
 static int best_try(const struct batches *b)
 {
     const struct batch_try *tries = b->choice->tries;
@@ -43,14 +43,14 @@ static int best_try(const struct batches *b)
     return best;
 }
 
-/* The space has a configuration for the batch. */
+/* True when the space has a configuration for the batch. */
 static bool takes(struct batches *b, int64_t batch)
 {
     b->space.batch = batch;
     return batch >= 1 && batch <= b->most && space_count(&b->space, b->bench.graph, b->facts->cluster) > 0;
 }
 
-/* With the time that is left. */
+/* Searches with the batch, for as long as is left of the time of all batches. */
 static bool search_of(const struct batches *b, int64_t batch, bool advice, struct search_result **out,
                       struct error *err)
 {
@@ -72,7 +72,7 @@ static int64_t step_of(const struct search_result *result)
     return result->feasible ? result->plans[0].estimate->prediction.step_ns : 0;
 }
 
-/* False: a failure that is not the batch's, or no time. */
+/* Returns false at a failure that is not this batch's own, or when time is over. */
 static bool try_batch(struct batches *b, int64_t batch)
 {
     struct batch_choice *choice = b->choice;
@@ -94,7 +94,7 @@ static bool try_batch(struct batches *b, int64_t batch)
     return true;
 }
 
-/* The least that the space takes; 0: it takes none. */
+/* Gives the smallest batch that has a configuration; 0 where no allowed batch has one. */
 static int64_t least_batch(struct batches *b)
 {
     b->space.batch = 0;
@@ -109,9 +109,9 @@ static int64_t odd_part(int64_t value)
     return value;
 }
 
-/* Data degrees, stages and micro-batches have odd factors that no doubling brings: those of the devices and of the
- * allowed micro-batches at once, times the power of two that the space needs. The least batch where that is too many
- * sequences. */
+/* Begins with the odd factors that data degrees, stages and micro-batches may have, since doubling brings none: those
+ * of the devices and of the allowed micro-batches at once, times the power of two that the space needs. Begins with the
+ * smallest batch where that is too many sequences. */
 static int64_t first_batch(struct batches *b)
 {
     const struct allowed *micro = &b->options->space.micro;
@@ -126,7 +126,7 @@ static int64_t first_batch(struct batches *b)
     return first <= b->most ? first : least_batch(b);
 }
 
-/* False: a failure, or no time for more. */
+/* Doubles the batch until it is no longer worth it. Returns false at a failure, or when time is over. */
 static bool try_doubled(struct batches *b, int64_t batch)
 {
     int idle = 0;
@@ -153,7 +153,7 @@ static bool try_all(struct batches *b, int64_t first)
     return (batch % 4 != 0 || try_batch(b, batch / 4 * 3)) && (batch % 2 != 0 || try_batch(b, batch / 2 * 3));
 }
 
-/* No batch has a configuration: what a batch alone would be told, but about all of them. */
+/* Says that no batch has a configuration, in the words for one batch that has none, but about all of them. */
 static bool refuse_all(struct batches *b, struct search_result *result)
 {
     int devices = b->facts->cluster->device_count;
@@ -171,7 +171,7 @@ static bool refuse_all(struct batches *b, struct search_result *result)
     return result->why || fail_memory(b->err);
 }
 
-/* The fewest sequences that were tried; as many as are allowed where none could be. */
+/* Searches with the fewest sequences that were tried, or the most that are allowed, and keeps what is missing there. */
 static bool say_what_is_missing(struct batches *b, struct search_result **out)
 {
     struct batch_choice *choice = b->choice;

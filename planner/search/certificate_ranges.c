@@ -3,7 +3,7 @@
 #include "planner/search/search_parts.h"
 #include <stdlib.h>
 
-/* With 14 bytes each a small part of a certificate's megabyte. */
+/* At 14 bytes each, so many ranges are a small part of a certificate's megabyte. */
 enum { MOST_RANGES = 12000 };
 
 static int compare_records(const void *a, const void *b)
@@ -12,15 +12,15 @@ static int compare_records(const void *a, const void *b)
     return (x->config > y->config) - (x->config < y->config);
 }
 
-/* Records that come within `gap` of the one before and have its fate share a range, with what lies between: that has no
- * record. */
+/* Lets records share a range that come within `gap` of the one before and have its fate; the range spans what lies
+ * between them, which has no record. */
 static void fold(struct certificate *c, int gap)
 {
     struct config_range *open = NULL;
     c->range_count = 0;
     for (int i = 0; i < c->record_count; i++) {
         const struct config_record *record = &c->records[i];
-        /* what is said of solved ones and of those left holds of all that their first bound rules out, too */
+        /* the fates of solved and of left ones hold as well of those between, which their first bound rules out */
         int reach = open && (open->fate == FATE_SOLVED || open->fate == FATE_LEFT) ? gap : 1;
         if (!open || open->fate != record->fate || record->config - open->last > reach) {
             open = &c->ranges[c->range_count++];
@@ -39,7 +39,7 @@ static void fold_all(struct certificate *c)
     }
 }
 
-/* All that was solved, left or out by memory as left, or as solved where nothing was: less than is known, and true. */
+/* Claims less than is known, which stays true: solved, left, out by memory become left, or solved if none is left. */
 static void tell_less_apart(struct certificate *c)
 {
     enum config_fate common = FATE_SOLVED;

@@ -12,7 +12,7 @@ static bool has_candidate(const struct run *run, int config)
     return false;
 }
 
-/* What may still be tried for families, and how far that is. */
+/* What solving for families still has to try, and the limits beyond which a plan is not worth a try. */
 struct families {
     struct queue queue;
     int64_t below_ns;  /* only plans that are shorter by the formula are of use */
@@ -28,13 +28,13 @@ struct families {
     int solves_left, looks_left; /* looks: relaxations */
 };
 
-/* Where there are few configurations, more is looked at than what promises to win. */
+/* True when there are so many configurations that only what promises to win is looked at. */
 static bool has_many(const struct run *run)
 {
     return run->config_count > FAMILY_ALL;
 }
 
-/* Longer plans of the configuration are of no use: other schedules may spare what filling and draining take. */
+/* Gives the length from which plans are of no use, however little another schedule spends on filling and draining. */
 static int64_t limit_of(const struct run *run, const struct families *f, int config)
 {
     return has_many(run) ? min_i64(f->below_ns, run_with_idle_ns(&run->configs[config], f->walked_ns)) : f->below_ns;
@@ -68,9 +68,9 @@ static bool is_candidate(const struct run *run, int config)
     return false;
 }
 
-/* The formula errs most in what filling a pipeline costs: in a small model the job's best plan is a candidate with
- * smaller and larger micro-batches, as far as it fits. Without it vgg-16 on 4x8 a100-sxm-80 took 13 % longer with a
- * batch of 32, since in the family that leads by the walk only one number of micro-batches was solved. */
+/* Keeps the job's best plan also with smaller and larger micro-batches, as far as it fits, since the formula errs most
+ * in what filling a pipeline costs. Without it vgg-16 on 4x8 a100-sxm-80 took 13 % longer with a batch of 32: in the
+ * family that leads by the walk only one number of micro-batches was solved. */
 static bool keep_with_others(struct run *run, const struct families *f, const struct job *job)
 {
     const struct config *own = &run->configs[job->config];
@@ -99,7 +99,7 @@ static bool note_walk(struct run *run, struct families *f, struct candidate c)
     return true;
 }
 
-/* These plans are not for the certificate but for the judge. */
+/* Solves jobs for candidates that the judge looks at, not for the certificate, which learns nothing from them. */
 static bool solve_for_families(struct run *run, struct families *f, struct job *jobs, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -120,8 +120,8 @@ static bool solve_for_families(struct run *run, struct families *f, struct job *
     return true;
 }
 
-/* The formula does not see which values cross a cut and which stages stand side by side. So of the configurations that
- * have the best plans in any order, those in the file's order are candidates too. */
+/* Proposes, of the configurations that have the best plans in any order, those in the file's order too, because the
+ * formula does not see which values cross a cut and which stages stand side by side. */
 static bool solve_files_order(struct run *run)
 {
     if (!run->bench.chain.branches)
@@ -152,7 +152,7 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
     f->queue.early_count += !at->late;
 }
 
-/* A neighbour in the space, which differs in its prefetch alone, was seen. */
+/* True when a neighbour in the space that differs in its prefetch alone was seen. */
 static bool has_seen_alike(const struct run *run, const struct families *f, int config)
 {
     for (int by = -1; by <= 1; by += 2)
@@ -164,7 +164,7 @@ static bool has_seen_alike(const struct run *run, const struct families *f, int 
     return false;
 }
 
-/* The configurations whose first bounds are low enough. */
+/* Queues the configurations whose first bounds are low enough, and numbers their families. */
 static bool open_families(struct run *run, struct families *f)
 {
     size_t configs = (size_t)run->config_count + 1;
@@ -200,12 +200,12 @@ static bool may_step(const struct run *run, const struct families *f, const stru
            !(f->rough && has_candidate(run, config)) && at->at.bound_ns < limit_of(run, f, config);
 }
 
-/* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that was
- * done or no more may be. Gives the number of steps. */
+/* Takes one step for every family that may go on: its configuration with the least bound is relaxed, or solved where
+ * that was done or no more may be. Gives the number of steps. */
 static int step_families(const struct run *run, struct families *f)
 {
     int count = 0;
-    /* a family is solved in the file's order alone where all orders take long: those are for the proof */
+    /* the file's order alone is solved where all orders take long, which are for the proof */
     bool files_order = run->bench.chain.branches && !run_is_small(run);
     memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
     for (int i = 0; i < f->queue.count;) {
@@ -231,8 +231,8 @@ static int step_families(const struct run *run, struct families *f)
     return count;
 }
 
-/* First bounds know nothing of memory, and are equal where configurations differ in trifles: it is by their relaxations
- * that the best of a family are found, unless it is only about some plan. */
+/* Finds the best of a family by its relaxations, unless any plan of it will do: first bounds know nothing of memory,
+ * and are equal where configurations differ in trifles. */
 static bool solve_families(struct run *run, struct families *f)
 {
     if (!open_families(run, f))
@@ -247,7 +247,7 @@ static bool solve_families(struct run *run, struct families *f)
     return true;
 }
 
-/* A family without a candidate gets one; of a small model, several. */
+/* Finds each family without a candidate one; of a small model, whose plans are soon judged, several. */
 bool families_solve(struct run *run)
 {
     struct families families = {

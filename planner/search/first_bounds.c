@@ -33,7 +33,7 @@ void first_bounds_sort(struct queue *queue)
     qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
 }
 
-/* Prefetch decides neither the first bound nor that of the kernels. */
+/* True when the one before has the same bounds: prefetch decides neither the first one nor that of the kernels. */
 static bool is_like_last(const struct run *run, int index)
 {
     return index > 0 && run->bound_table[index - 1] &&
@@ -134,7 +134,7 @@ bool first_bounds_simulation(struct run *run, int index, const struct price_tabl
     return true;
 }
 
-/* What the certificate says of a configuration with its first bound. */
+/* Enters into the certificate what a configuration's first bound says of it. */
 static bool enter_known(struct run *run, int index, struct busy *busy)
 {
     struct certificate *certificate = &run->result->certificate;

@@ -11,8 +11,8 @@ bool joined_ends_are(const struct config *config)
            config_stage(config, config_pieces(config) - 1) == config_stage(config, 0);
 }
 
-/* The last piece takes one layer more, of the nearest piece that has one to spare; those between hand theirs on.
- * moved->plan NULL: none has, or it does not fit. */
+/* Gives the last piece one layer more, taken from the nearest piece that has one to spare; pieces between hand theirs
+ * on. moved->plan is NULL where no piece has one, or where the result does not fit. */
 static bool lengthen_last(struct run *run, const struct candidate *c, int kept, struct candidate *moved)
 {
     int last = config_pieces(&run->configs[c->config]) - 1;
@@ -23,8 +23,8 @@ static bool lengthen_last(struct run *run, const struct candidate *c, int kept, 
     return !moved->plan || rank_moved(run, moved, 1, INT64_MAX);
 }
 
-/* The last piece takes the layers from the tied one on: the closed form does not know that one stage has both ends, so
- * that the weight would be exchanged with nobody. */
+/* Gives the last piece the layers from the tied one on: the closed form does not know that one stage has both ends, so
+ * that nobody would exchange the weight. */
 static bool join_ends(struct run *run, const struct candidate *c, int *kept)
 {
     const struct config *config = &run->configs[c->config];

@@ -3,7 +3,7 @@
 #include "planner/search/search_parts.h"
 #include "planner/space/choice.h"
 
-/* The choice allows all that it does by default, and more. */
+/* True when the choice allows all that it allows by default, and more. */
 static bool is_widened(const struct allowed *allowed, const struct allowed *by_default)
 {
     for (int i = 0; i < by_default->count; i++)
@@ -12,7 +12,7 @@ static bool is_widened(const struct allowed *allowed, const struct allowed *by_d
     return by_default->count > 0 && allowed->count > by_default->count;
 }
 
-/* What is restricted by default, to that. */
+/* Takes back to its default what the space allows beyond it; false where there is nothing to take back. */
 static bool narrow_to_default(struct space *space)
 {
     bool more = false;

@@ -3,7 +3,7 @@
 #define CLEAVE_SEARCH_NARROWER_H
 #include "planner/search/search.h"
 
-/* Only what has one mesh for each stage. False: the space has no such part, or nothing else, and stays as it is. */
+/* Keeps what has one mesh for each stage. False when the space has no such part, or nothing else, and stays so. */
 bool narrower_space(struct space *space);
 /* Adds the best plans of the narrower space to the result's, where the space has others beside them or allows what is
  * restricted by default. By the formula the others may keep them from being looked at although they are simulated

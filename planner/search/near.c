@@ -13,14 +13,14 @@ static int compare_candidates(const void *a, const void *b)
     return (x->config > y->config) - (x->config < y->config);
 }
 
-/* The two split as many stages, layers and batches alike. */
+/* True when the two share out stages, layers and batches alike. */
 static bool is_kin(const struct config *a, const struct config *b)
 {
     return a->stages == b->stages && config_tensor(a) == config_tensor(b) && config_data(a) == config_data(b) &&
            mesh_expert(&a->mesh) == mesh_expert(&b->mesh);
 }
 
-/* With what differs in prefetch alone, which stands beside them: it may need less memory. */
+/* Lists the candidates' configurations, and those that differ in prefetch alone, since these may need less memory. */
 static bool list_candidates(struct run *run)
 {
     struct search_result *result = run->result;
@@ -43,7 +43,7 @@ static bool list_candidates(struct run *run)
     return true;
 }
 
-/* Those that wait or were solved, by their bounds: of each kind of mesh a few, since bounds of like ones are alike. */
+/* Lists open and solved ones by bound, a few of each kind of mesh, as bounds of like configurations are alike. */
 static bool list_others(struct run *run)
 {
     struct search_result *result = run->result;
@@ -73,8 +73,7 @@ static bool list_others(struct run *run)
     return true;
 }
 
-/* Any configuration that lacks memory may be the best with a little more: where they are many, none is said to be near.
- */
+/* True when many configurations lack memory: any of them may be the best with a little more, so none is called near. */
 static bool memory_decides(const struct certificate *c)
 {
     int64_t lacking = 0;

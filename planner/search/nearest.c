@@ -18,8 +18,8 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
     return *out != NULL || fail_memory(run->err);
 }
 
-/* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages, schedule). Stages
- * of one mesh speak for others. */
+/* Takes one configuration, that of small micro-batches, which need least, for each (tensor, sequence parallelism,
+ * stages, schedule). Those whose stages have one mesh each speak for others. */
 static bool may_be_nearest(const struct run *run, int index)
 {
     const struct config *config = &run->configs[index], *last = &run->configs[index > 0 ? index - 1 : 0];
@@ -42,7 +42,7 @@ static int compare_need(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Those, by about what their thriftiest plans need. */
+/* Lists these configurations, those first whose thriftiest plan needs least by a rough count. */
 static bool list_thrifty(struct run *run, struct need *list, int *count)
 {
     *count = 0;
@@ -70,7 +70,7 @@ static bool list_thrifty(struct run *run, struct need *list, int *count)
     return true;
 }
 
-/* Bytes that the stage's devices have too little. */
+/* Gives the bytes by which the stage's need exceeds what its devices have. */
 static int64_t lacks(const struct prediction *p, int stage)
 {
     return p->peak_bytes[stage] - p->available_bytes[stage];
@@ -84,7 +84,7 @@ static int fullest_stage(const struct prediction *p)
     return stage;
 }
 
-/* What each type of the cluster has and needs. */
+/* Notes for each type of device in the cluster what it has and what the plan needs of it. */
 static void note_types(struct run *run, const struct plan *plan, const struct prediction *p)
 {
     const struct facts *facts = run->bench.facts;
@@ -103,7 +103,7 @@ static void note_types(struct run *run, const struct plan *plan, const struct pr
     }
 }
 
-/* Takes the plan over. promised_bytes: of its fullest stage at the first look. */
+/* Keeps the plan and frees it later. promised_bytes is what its fullest stage needed by the first look. */
 static void keep_nearest(struct run *run, struct plan *plan, const struct prediction *p, int64_t promised_bytes)
 {
     struct search_result *result = run->result;
@@ -117,12 +117,12 @@ static void keep_nearest(struct run *run, struct plan *plan, const struct predic
     result->nearest.stage = stage;
     result->nearest.available_bytes = p->available_bytes[stage];
     result->nearest.promised_bytes = max_i64(promised_bytes, p->peak_bytes[stage]);
-    /* where it fits after all, the search has not seen that: it went by the first look */
+    /* where the plan fits after all, the need by the first look is told, since the search went by that */
     result->nearest.needed_bytes = lacks(p, stage) > 0 ? p->peak_bytes[stage] : result->nearest.promised_bytes;
     note_types(run, plan, p);
 }
 
-/* Its memory is looked at twice, as that of plans that hardly fit. */
+/* Judges the configuration's thriftiest plan, whose memory gets a second look, as that of all that hardly fit. */
 static bool try_nearest(struct run *run, int index)
 {
     const struct price_table *table = NULL;
@@ -142,8 +142,8 @@ static bool try_nearest(struct run *run, int index)
     return good;
 }
 
-/* Layout may need less than was expected by one part in so many (NEAREST_DOUBT_SHARE); after so many in a row that came
- * no nearer (NEAREST_FRUITLESS) the rest is not looked at. */
+/* Looks at the thriftiest plans until one comes near: layout may need less than expected by one part in
+ * NEAREST_DOUBT_SHARE, and after NEAREST_FRUITLESS in a row that came no nearer the rest is left. */
 bool nearest_find(struct run *run)
 {
     const struct search_result *result = run->result;

@@ -6,7 +6,7 @@
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 
-/* Those that have a first bound, by that. */
+/* Lists the configurations that have a first bound, least bound first. */
 static int list_bounded(const struct run *run, struct ordered *list)
 {
     int count = 0;

@@ -16,8 +16,8 @@ static void solve_job(void *context, int index)
                 partition_solve(&job->problem, job->arena, &job->result, &job->err);
 }
 
-/* What is only bounded is bounded by what its strategies cost at least before they are priced; where that is not
- * enough, and more is known by then, once more. */
+/* Chooses the table of what strategies cost at least, before they are priced, for as long as more has become known of
+ * it since the job was bounded by it; else the table of all prices. */
 static bool choose_table(struct run *run, struct job *job)
 {
     const struct config *config = &run->configs[job->config];
@@ -29,8 +29,8 @@ static bool choose_table(struct run *run, struct job *job)
     return !job->whole || workbench_table(&run->bench, config, false, &job->table, run->err);
 }
 
-/* What differs in its prefetch alone from an earlier one of the wave is the same problem by what strategies cost at
- * least: the index of that, or -1. */
+/* Gives the index of an earlier job of the wave that differs in its prefetch alone, which is the same problem by what
+ * strategies cost at least; -1 where there is none. */
 static int find_like(const struct run *run, const struct job *jobs, int index)
 {
     const struct job *job = &jobs[index];
@@ -69,8 +69,8 @@ static bool prepare_job(struct run *run, struct job *job, int64_t below_ns, int6
     return true;
 }
 
-/* job->done: by its whole table; or by the least there are no plans that are wanted, and it is known whether that is
- * for want of memory: it is not where one strategy of all layers has room. */
+/* Sets job->done when the whole table was used, or when the least prices rule out all wanted plans and it is known
+ * whether that is for want of memory: it is not where one strategy of all layers has room. */
 static bool look_at(struct run *run, struct job *job)
 {
     struct partition_problem problem = job->problem;
@@ -120,7 +120,7 @@ bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_n
     for (int i = 0; i < count; i++) {
         struct job *job = &jobs[i];
         for (int p = 0; p < job->result.plan_count && job->files_order; p++) {
-            /* Candidates are cut at places of the chain that has all orders. */
+            /* Candidates are cut at places of the chain that has all orders, so these are translated. */
             struct partition_plan *plan = &job->result.plans[p];
             for (int k = 0; k < partition_stages(&job->problem, plan); k++)
                 plan->first_layer[k] = chain_prefix(&run->bench.chain, plan->first_layer[k]);
@@ -129,7 +129,7 @@ bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_n
     return true;
 }
 
-/* What a scout found is found again when its configuration is solved to the end. Candidates that are ranked stay. */
+/* Drops what a scout found, since solving its configuration to the end finds it again. Ranked candidates stay. */
 static void drop_rough(struct run *run, int config)
 {
     int kept = 0;
@@ -165,14 +165,14 @@ bool propose_keep(struct run *run, const struct job *job, bool rough)
 
 /* ---- best first ---- */
 
-/* Plans shorter than this are of interest: a little beyond the best. */
+/* Gives the length below which plans are of interest, a little beyond the best: the judge may prefer such. */
 static int64_t reach(const struct run *run)
 {
     return run->best_ns == INT64_MAX ? INT64_MAX : run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
 }
 
-/* Scouts go by compute paths, as those do who look at other families; what is proven first goes by all of the first
- * bounds, and so does what is looked at when time is over. */
+/* Raises the bounds of what waits to all that first bounds know. Scouts and whoever looks at other families go by
+ * compute paths; what is proven first, and what is looked at when time is over, goes by these. */
 static void raise_bounds(const struct run *run, struct queue *queue)
 {
     for (int i = 0; i < queue->count; i++) {
@@ -206,7 +206,7 @@ void propose_put_back(const struct job *job, enum knowledge known)
     queue->list[place] = (struct waiting_config){ .at = at, .known = known };
 }
 
-/* What was tried is looked at again for the proof alone. */
+/* True when the bound may still matter. What was tried has given its plan, and is solved again for the proof alone. */
 static bool worth_solving(const struct run *run, const struct waiting_config *waiting)
 {
     int64_t below_ns = reach(run);
@@ -215,7 +215,7 @@ static bool worth_solving(const struct run *run, const struct waiting_config *wa
     return run->options->keep_all || waiting->at.bound_ns < below_ns;
 }
 
-/* Place of the first that is, of all or of the late ones; else their number. */
+/* Gives the first place worth solving, among all or among the late ones; the queue's length where none is. */
 static int next_worth(const struct run *run, const struct queue *queue)
 {
     int64_t below_ns = run->options->keep_all ? INT64_MAX : reach(run);
@@ -251,7 +251,7 @@ bool propose_is_open(const struct job *job)
     return job->table && job->bound_only && !job->result.no_memory && !job->result.ruled_out;
 }
 
-/* Solved with few nodes, which were not enough for the proof. */
+/* True when the job was solved with few nodes, and they did not suffice for the proof. */
 static bool is_short(const struct job *job)
 {
     const struct partition_result *result = &job->result;
@@ -261,7 +261,7 @@ static bool is_short(const struct job *job)
     return result->bound_ns < found_ns - partition_gap_ns(job->problem.gap_ppm, found_ns);
 }
 
-/* A relaxation settles what it rules out; the rest waits for its turn with the new bound. */
+/* Notes the job's result: a relaxation settles what it rules out, and the rest waits its turn with the new bound. */
 static bool settle(struct run *run, const struct job *job)
 {
     count_work(run, &job->result);
@@ -276,8 +276,8 @@ static bool settle(struct run *run, const struct job *job)
     return propose_keep(run, job, false);
 }
 
-/* The job with the least bound, if that lies so far below the incumbent that a plan near it would rule out
- * much; NULL: none does. */
+/* Gives the job with the least bound, if that lies so far below the incumbent that a plan near it would rule out much;
+ * else NULL. */
 static const struct job *deepest(const struct run *run, const struct job *jobs, int count)
 {
     const struct job *least = NULL;
@@ -289,7 +289,7 @@ static const struct job *deepest(const struct run *run, const struct job *jobs, 
     return least;
 }
 
-/* It is solved at once, not in its turn. */
+/* Solves the deepest job at once and not in its turn, for the incumbent that it may give. */
 static bool dive(struct run *run, const struct job *jobs, int count)
 {
     const struct job *least = deepest(run, jobs, count);
@@ -321,8 +321,8 @@ static bool solve_wave(struct run *run, struct job *jobs, int count)
     return true;
 }
 
-/* Weights and what goes with them leave a third of a device's memory, each rank holding `share` of what the bound's
- * mesh says. */
+/* Tells whether weights and what goes with them leave a third of a device's memory, when each rank holds `share` of
+ * what the bound's mesh says. */
 static bool leaves_room(struct run *run, const struct config *config, double share, bool *out)
 {
     const struct price_table *table = NULL;
@@ -346,7 +346,7 @@ bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
     return config->meshes > 0 || config->micro_batch_count < 2 * config->stages || leaves_room(run, config, 1, out);
 }
 
-/* Without stages, all weights in shards: in more than the bound's mesh has. */
+/* Tells whether a configuration without stages has room with all weights in shards, more than the bound's mesh has. */
 static bool sharded_comfortable(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
@@ -357,7 +357,7 @@ static bool sharded_comfortable(struct run *run, const struct ordered *at, bool 
            leaves_room(run, config, (double)mesh_shards(&bound.mesh) / shards, out);
 }
 
-/* A scout with a plan is near its best: that it is not better can be proven later. */
+/* Solves the job roughly, since a scout's plan is near its best: that it is no better can be proven later. */
 static bool send_out(struct run *run, struct job *job)
 {
     if (!propose_solve(run, job, 1, INT64_MAX, FAMILY_GAP_PPM))
@@ -372,8 +372,8 @@ static bool send_out(struct run *run, struct job *job)
 
 typedef bool comfort_function(struct run *run, const struct ordered *at, bool *out);
 
-/* The first comfortable ones, each on its own, until one has a plan. That takes no notice of the time: so that what is
- * found does not depend on it. */
+/* Solves the first comfortable configurations, each on its own, until one has a plan. It ignores the time, so that what
+ * is found does not depend on it. */
 static bool scout(struct run *run, struct queue *queue, comfort_function *is_comfortable)
 {
     for (int i = 0, scouts = 0; i < queue->count; i++) {
@@ -405,7 +405,7 @@ bool propose_fits_easily(struct run *run, const struct ordered *at, bool *out)
     return *out || !run_is_small(run) || config->meshes > 0 || leaves_room(run, config, 1, out);
 }
 
-/* The configuration has room; asked where all are short of micro-batches. */
+/* Tells whether the configuration has room. It is asked where all are short of micro-batches. */
 static bool has_room(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
@@ -413,7 +413,7 @@ static bool has_room(struct run *run, const struct ordered *at, bool *out)
     return config->meshes > 0 || leaves_room(run, config, 1, out);
 }
 
-/* While there is time, or of a space without a narrower part, where none is comfortable, any. */
+/* Accepts any configuration as a last resort: while there is time, or in a space without a narrower part. */
 static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out)
 {
     (void)at;
@@ -421,7 +421,7 @@ static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out
     return true;
 }
 
-/* The configuration, which nobody has solved. Where it has a plan that is a candidate; nothing is proven of it. */
+/* Solves a configuration that nobody has solved. Its plan becomes a candidate; nothing is proven of it. */
 static bool scout_one(struct run *run, int config, bool *found)
 {
     struct job job = { .config = config, .unstoppable = true };
@@ -434,7 +434,7 @@ static bool scout_one(struct run *run, int config, bool *found)
     return true;
 }
 
-/* MOST_SCOUTED are solved while there is time; when it is over, as many as it takes until one is found. */
+/* Scouts MOST_SCOUTED configurations while there is time, and when it is over as many as it takes to find a plan. */
 bool propose_scout_on(struct run *run, bool *found)
 {
     static comfort_function *const kinds[] = { propose_fits_easily, propose_comfortable, has_room, is_all_there_is };
@@ -453,7 +453,7 @@ bool propose_scout_on(struct run *run, bool *found)
     return true;
 }
 
-/* What is still in the queue: relaxed, left when time is over, or ruled out by its first bound. */
+/* Records what is still in the queue: relaxed, left when time is over, or ruled out by its first bound. */
 static void close_queue(struct run *run, const struct queue *queue)
 {
     for (int i = 0; i < queue->count; i++) {
@@ -479,7 +479,7 @@ static struct job job_of(const struct run *run, struct queue *queue, const struc
                          .by_least = relaxed && next->known == FIRST };
 }
 
-/* The next ones that are worth it, out of the queue; their number, WAVE at most. */
+/* Takes the next ones that are worth solving, WAVE at most, out of the queue, and gives their number. */
 static int take_wave(const struct run *run, struct queue *queue, struct job *jobs)
 {
     int count = 0;
@@ -490,7 +490,7 @@ static int take_wave(const struct run *run, struct queue *queue, struct job *job
     return count;
 }
 
-/* Until no bound lies below what is already known; or the proof has done so much, and there is a plan. */
+/* Solves until no bound lies below what is already known, or until the proof has done so much and there is a plan. */
 static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
 {
     const struct certificate *c = &run->result->certificate;
@@ -510,8 +510,8 @@ static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
     return true;
 }
 
-/* By paths, and in both ways to be comfortable; all that first bounds know then. An incumbent far above all bounds
- * makes relaxations slow, since caps so wide let stages end anywhere, so that more are sent out. */
+/* Scouts by compute paths and in both ways to be comfortable, and raises the bounds afterwards. An incumbent far above
+ * all bounds makes relaxations slow, since caps so wide let stages end anywhere: then more scouts are sent out. */
 static bool scout_large(struct run *run, struct queue *queue)
 {
     if (run->options->keep_all) {
@@ -525,7 +525,7 @@ static bool scout_large(struct run *run, struct queue *queue)
     return !far || scout(run, queue, has_room);
 }
 
-/* What first bounds know is soon known of all that matter, and is not far from what is found then. */
+/* Raises the bounds first, which takes little time here, so that the scouts begin near what is found in the end. */
 static bool scout_small(struct run *run, struct queue *queue)
 {
     raise_bounds(run, queue);
@@ -549,8 +549,8 @@ static bool open_proof(struct run *run)
     return run_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue);
 }
 
-/* The proof pauses after PROOF_WORK, so that plans are judged: who waits wants a good plan before a good bound. Work is
- * counted and not timed, so that who has more time gets what others get, and more. */
+/* Pauses after PROOF_WORK so that plans are judged, because who waits wants a good plan before a good bound. It counts
+ * work and not time, so that who has more time gets what others get, and more. */
 bool propose_first(struct run *run)
 {
     int64_t given = run->options->proof_work > 0 ? run->options->proof_work : PROOF_WORK;

@@ -5,7 +5,7 @@
 #include "planner/search/search_parts.h"
 
 struct queue;
-/* What the bound of a configuration that waits is: its first, or what proved it. */
+/* Says where the bound of a waiting configuration comes from: it is the first one, or what proved it since. */
 enum knowledge { FIRST, RELAXED, SHARPENED, TRIED };
 /* One configuration's problem, solved beside the others of its wave. */
 struct job {
@@ -40,35 +40,35 @@ struct queue {
     struct waiting_config *list; /* ascending; late ones behind all others; with room before it for who was taken out */
 };
 
-/* first_bounds.c: into the certificate, which has room for every configuration. */
+/* first_bounds.c: enters the fate into the certificate, which has room for every configuration. */
 void first_bounds_record(struct run *run, int config, enum config_fate fate);
 /* Order elements of type struct ordered. */
 int first_bounds_compare(const void *a, const void *b);
 void first_bounds_sort(struct queue *queue);
-/* All configurations that have a first bound and a program, by paths. */
+/* Queues all configurations that have a first bound and a program, least compute path first. */
 bool first_bounds_open_queue(struct run *run, struct queue *queue);
-/* run->order, by what is known. */
+/* Fills run->order with the configurations, by what is known of their bounds. */
 void first_bounds_list(struct run *run);
-/* What first bounds say of all plans, into the certificate. */
+/* Enters into the certificate what first bounds say of all plans. */
 bool first_bounds_enter(struct run *run);
 
 /* Solves them side by side, for plans shorter than below_ns, to a gap of at least gap_ppm. */
 bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_ns, int64_t gap_ppm);
-/* The job's plans become candidates. rough: by a loose gap, until their configuration is solved. */
+/* Makes candidates of the job's plans. rough: they were found with a loose gap, and stay until all of it is solved. */
 bool propose_keep(struct run *run, const struct job *job, bool rough);
 struct waiting_config propose_take_out(struct queue *queue, int place);
-/* The job's configuration, by the bound that is proven of it now, into the queue that it came from. */
+/* Puts the job's configuration back into the queue that it came from, by the bound that is proven of it now. */
 void propose_put_back(const struct job *job, enum knowledge known);
-/* Relaxed, which did not rule it out. */
+/* True when the job was relaxed, and that did not rule it out. */
 bool propose_is_open(const struct job *job);
-/* run->busy_ns[index]: no plan of the configuration is simulated shorter; as much as can be said, or at least below_ns.
- * Into the bound of all. known: as for busy_bound(). */
+/* Sets run->busy_ns[index], below which no plan of the configuration is simulated: as much as can be said, or at least
+ * below_ns; it also enters the bound of all. known: as for busy_bound(). */
 bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns,
                              struct busy *known);
-/* A configuration that fits easily: the least of its weights takes less than two thirds, and the pipeline is mostly
- * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
+/* Tells whether the configuration fits easily: the least of its weights takes less than two thirds, and the pipeline is
+ * mostly full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);
-/* Without stages, all weights in shards leave room; of a small model, whose plans are soon judged, with stages as well.
- */
+/* Tells whether sharding all weights leaves room without stages; in a small model, whose plans are soon judged, with
+ * stages. */
 bool propose_fits_easily(struct run *run, const struct ordered *at, bool *out);
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Plans that fit, or were beaten before anyone knew, go to the result. */
+/* Hands the plans that fit, or that were beaten before anyone knew, over to the result. */
 static bool hand_over_simulated(struct run *run)
 {
     struct search_result *result = run->result;
@@ -29,7 +29,7 @@ static bool hand_over_simulated(struct run *run)
     return true;
 }
 
-/* None of the plans by the formula fits after layout: others may, which they had ruled out. */
+/* Scouts on where none of the formula's plans fits after layout: others may, which those had ruled out. */
 static bool judge_scouts(struct run *run)
 {
     for (bool found = true; found && run->result->plan_count == 0 && !run_has_any(run);)
@@ -38,8 +38,7 @@ static bool judge_scouts(struct run *run)
     return true;
 }
 
-/* What is tried under other schedules or with joined ends may lead elsewhere, so neighbours are looked at after both.
- */
+/* Looks at neighbours after other schedules and after joined ends, since what leads then may be another plan. */
 static bool improve(struct run *run)
 {
     return run_pass(run, PART_UNBOUNDED, unbounded_try) &&
@@ -48,8 +47,8 @@ static bool improve(struct run *run)
              run_pass(run, PART_POLISH, polish_best)));
 }
 
-/* What the proof left undone when it paused. Plans that it finds now have their turn with the judge, and one that leads
- * then is improved like the one before. */
+/* Ends the proof that paused. Plans that it finds now have their turn with the judge, and one that leads then is
+ * improved like the one before. */
 static bool end_proof(struct run *run)
 {
     if (run->options->below_ns > 0 && run->result->plan_count > 0 && run_has_any(run)) {
@@ -66,7 +65,7 @@ static bool end_proof(struct run *run)
            run_pass(run, PART_JUDGE, judge_more) && (run_best_step_ns(run) == before_ns || improve(run));
 }
 
-/* Bound, solve, rank, judge, improve: the same order of work whatever time there is, which only says where it ends. */
+/* Bounds, solves, ranks, judges, improves: the order of work is the same whatever the time, which only ends it. */
 static bool propose_and_judge(struct run *run)
 {
     run->best_ns = run->options->below_ns > 0 ? run->options->below_ns : INT64_MAX;
@@ -78,7 +77,7 @@ static bool propose_and_judge(struct run *run)
         run->result->certificate.best_ns = run->best_table ? run->best_ns : 0;
         return true;
     }
-    /* ranked by the walk, which sees what the formula does not; then what leads is improved by it */
+    /* candidates are ranked by the walk, which sees what the formula does not; then it improves those that lead */
     if (run->candidate_count > 0 && !early_ends(run) &&
         (!run_pass(run, PART_RANKING, rank_candidates) || !run_pass(run, PART_CLIMB, climb_all) ||
          (run->options->leader_count == 0 &&
@@ -102,8 +101,8 @@ static bool propose_and_judge(struct run *run)
     return true;
 }
 
-/* What its first bound rules out after all, now that the best is known, need not be listed. Where some are left, those
- * that are not listed are out of reach of the best plan, too. */
+/* Drops the records of what first bounds rule out now that the best is known, since these go without saying. Where some
+ * are left, those that are not listed are out of reach of the best plan, too. */
 static void drop_records(struct certificate *c)
 {
     int kept = 0;
@@ -118,7 +117,7 @@ static void drop_records(struct certificate *c)
     c->record_count = kept;
 }
 
-/* The bound of plans in any order where the file's alone was searched: what lacks memory does so in all of them. */
+/* Bounds plans in any order where only the file's was searched: what lacks memory lacks it in all of them. */
 static int64_t bound_orders(const struct run *run)
 {
     const struct certificate *c = &run->result->certificate;
@@ -131,7 +130,7 @@ static int64_t bound_orders(const struct run *run)
     return bound_ns;
 }
 
-/* Who checks the certificate need not look for it then. */
+/* Puts the best plan into the certificate, so that who checks it need not look for one. */
 static bool show_best(struct run *run)
 {
     struct certificate *c = &run->result->certificate;
@@ -142,8 +141,8 @@ static bool show_best(struct run *run)
     return c->best_plan || fail_memory(run->err);
 }
 
-/* The list's configuration of a plan that was found in a narrower space, where a mesh may have fewer atoms; the plan's
- * own where the list has none. */
+/* Gives the list's configuration of a plan that was found in a narrower space, where a mesh may have fewer atoms; the
+ * plan's own where the list has none. */
 static const struct config *listed_config(const struct run *run, const struct config *found)
 {
     char wanted[CONFIG_NAME_BYTES], name[CONFIG_NAME_BYTES];
@@ -188,7 +187,7 @@ static bool fill_certificate(struct run *run)
         return true;
     const struct search_plan *first = &run->result->plans[0];
     bool unbounded = run->unbounded_count > 0 && !config_is_bounded(&first->config), known = run->best_ns < INT64_MAX;
-    /* else a second look found a shorter one within the gap */
+    /* where the plan is shorter by the formula than what was solved, a second look found it within the gap */
     bool solved = run->best_table && (unbounded ? known : run->best_ns <= first->formula_ns);
     c->best_ns = solved ? run->best_ns : first->formula_ns;
     const struct config *best = solved ? &run->configs[run->best_config] : listed_config(run, &first->config);
@@ -205,7 +204,7 @@ static bool fill_certificate(struct run *run)
 
 /* ---- when nothing fits ---- */
 
-/* No configuration, or none that has what is named, is an answer too. */
+/* Says why there is no configuration, or none that has what is named, which is an answer too. */
 static bool explain_none(struct run *run, const struct cluster *cluster)
 {
     struct error why = { 0 };
@@ -218,14 +217,12 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
     return run->result->why || fail_memory(run->err);
 }
 
-/* All configurations; when time is over before they are listed, or there are very many, and the space has a narrower
- * part, those of that part: of these there are fewer, and some plan is to be found among them. */
 static bool stops(void *self)
 {
     return run_stops(self);
 }
 
-/* The configurations are those that were near the best of another search of the space, under other facts. */
+/* Takes the configurations that were near the best in another search of the space, under other facts. */
 static bool list_among(struct run *run)
 {
     size_t count = (size_t)run->options->among_count;
@@ -236,6 +233,8 @@ static bool list_among(struct run *run)
     return run->configs || fail_memory(run->err);
 }
 
+/* Lists all configurations. Where that takes too long, or they are very many, and the space has a narrower part, it lists
+ * those of that part: these are fewer, and some plan is to be found among them. */
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
     if (run->options->among_count > 0)
@@ -255,8 +254,8 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
     return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
 }
 
-/* What the narrower part has is looked for, too: before all else where the space is so large that time may be over
- * before anything good is found. */
+/* Searches the narrower part too, before all else where the space is so large that time may be over before anything
+ * good is found. */
 static bool propose_beside_narrower(struct run *run, const struct model *model, const struct facts *facts)
 {
     bool first = run->config_count > LARGE_SPACE;

@@ -23,17 +23,17 @@
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
                 const struct search_options *options, struct error *err);
 void search_result_free(struct search_result *result); /* accepts NULL */
-/* Whether a search failed because its time was over, or because it was cancelled, not for want of memory, which is an
+/* True when a search failed because its time was over or it was cancelled, and not for want of memory, which is an
  * error of the environment, too. */
 bool search_was_ended(const struct error *why);
-/* What the options leave of the time of a search that began at start_ns by their clock: 0, it is over, by the clock or
- * by cancellation; INT64_MAX: there is no limit. */
+/* Gives what the options leave of the time of a search that began at start_ns by their clock: 0 when it is over or
+ * cancelled, INT64_MAX without a limit. */
 int64_t search_time_left(const struct search_options *options, int64_t start_ns);
-/* When nothing fits: what the nearest plan lacks on the stage that lacks most. */
+/* Gives what the nearest plan lacks on the stage that lacks most, when nothing fits. */
 int64_t search_missing_bytes(const struct search_result *result);
-/* ERROR_INFEASIBLE: what does not divide, or which stage lacks how many bytes, and what to type so that a plan fits.
- * Always false. */
+/* Fails with ERROR_INFEASIBLE, saying what does not divide, or which stage lacks how many bytes, and what to type so
+ * that a plan fits. Always returns false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
-/* The gaps of a plan with this value of the formula and this simulated step. */
+/* Enters the gaps of a plan with this value of the formula and this simulated step. */
 void search_report_measure(struct certificate *certificate, int64_t formula_ns, int64_t step_ns);
 #endif

@@ -5,7 +5,7 @@
 
 /* first_bounds.c: opens the lists by configuration; where time is limited some configurations get their bounds. */
 bool first_bounds_open(struct run *run);
-/* opening.c: where time is limited, an early plan of one of these. */
+/* opening.c: finds an early plan of one of these where time is limited. */
 bool opening_find(struct run *run);
 /* first_bounds.c: gives all configurations their bounds; fewer where time ends. */
 bool first_bounds_all(struct run *run);
@@ -13,45 +13,44 @@ bool first_bounds_all(struct run *run);
  * that is much work it pauses, and propose_rest() ends what it began when plans are judged. */
 bool propose_first(struct run *run);
 bool propose_rest(struct run *run);
-/* When time is over and there is no plan that fits: solves one configuration after the other of those that fit easily,
- * with a bound or without, and were not tried, until one has a plan. *found: it is a candidate. */
+/* Solves, when time is over and no plan fits, one configuration after the other of those that fit easily and were not
+ * tried, with a bound or without, until one has a plan. *found: it is a candidate. */
 bool propose_scout_on(struct run *run, bool *found);
-/* families.c: candidates for the judge, from families that have none. */
+/* families.c: proposes candidates for the judge from families that have none. */
 bool families_solve(struct run *run);
 
-/* joined_ends.c. Whether first and last layer lie on one stage, so that a weight which both use is exchanged with
+/* joined_ends.c: true when first and last layer lie on one stage, so that a weight which both use is exchanged with
  * nobody: then what leads under other schedules says little. */
 bool joined_ends_are(const struct config *config);
-/* Ranked candidates with joined ends that nobody has judged come again with the first layer's weight on one stage,
- * ranked, too. */
+/* Makes of ranked candidates with joined ends that nobody has judged others with the first layer's weight on one stage,
+ * and ranks them. */
 bool joined_ends_make(struct run *run);
-/* In a model with branches moves_join_tied() makes more of the ranked candidates that nobody has judged, ranked, too.
- */
+/* Makes more of them with moves_join_tied() in a model with branches, and ranks those, too. */
 bool joined_ends_try_all(struct run *run);
 
-/* Neither prefetch nor how much more is in flight decides anything here. */
+/* True when the two work alike here, where neither prefetch nor how much more is in flight decides anything. */
 bool unbounded_works_alike(const struct config *a, const struct config *b);
-/* Several stages of one mesh each. */
+/* True when the configuration has several stages of one mesh each. */
 static inline bool unbounded_is_usual(const struct config *config)
 {
     return config->stages > 1 && config->meshes == 0;
 }
 /* unbounded.c: appends the configurations of schedules that the closed form does not bound. */
 bool unbounded_list(struct run *run);
-/* What they have to do at least. */
+/* Bounds each by what it has to do at least. */
 bool unbounded_bound(struct run *run);
 /* Writes into the certificate what is known of them, where that was found. */
 bool unbounded_enter(struct run *run);
-/* They are tried on what was judged best. */
+/* Tries them on what was judged best. */
 bool unbounded_try(struct run *run);
-/* Small models that tie weights of their first and last layer are tried under schedules that have both on one stage,
- * whatever leads with others. */
+/* Tries schedules that have both ends of the model on one stage, whatever leads with others, when it is small and ties
+ * weights of its first and last layer. */
 bool unbounded_try_joined(struct run *run);
 
-/* nearest.c: where nothing fits, into result->nearest the plan that lacks least of those that need least. */
+/* nearest.c: puts into result->nearest, where nothing fits, the plan that lacks least of those that need least. */
 bool nearest_find(struct run *run);
-/* near.c: into result->near. */
+/* near.c: lists into result->near what may be the best under other facts. */
 bool near_list(struct run *run);
-/* certificate_ranges.c: records into ranges, and counts by fate. */
+/* certificate_ranges.c: makes ranges of the records, and counts them by fate. */
 bool certificate_ranges_make(struct run *run);
 #endif

@@ -3,7 +3,7 @@
 #include "planner/search/narrower.h"
 #include "planner/space/choice.h"
 
-/* The cluster's short form with `times` as many nodes, or in words where it came from a file. */
+/* Writes the cluster's short form with `times` as many nodes, or in words where it came from a file. */
 static void write_cluster(struct text *out, const char *cluster, int times)
 {
     struct text name = { 0 };
@@ -37,7 +37,7 @@ static void write_degrees(struct text *out, const struct plan *plan)
         text_printf(out, ", offload %s", offload_names[layer->offload]);
 }
 
-/* What to type, or to have. */
+/* Writes what to type, or what hardware to have, for a change of this kind. */
 static void write_change(struct text *out, const struct search_result *result, enum advice_kind kind)
 {
     const struct advice *advice = &result->nearest.advice[kind];
@@ -62,7 +62,7 @@ static void write_change(struct text *out, const struct search_result *result, e
     }
 }
 
-/* A line for each change that does, and one that names those that do not. */
+/* Writes a line for each change that makes a plan fit, and one that names those that do not. */
 static void write_advice(struct text *out, const struct search_result *result)
 {
     static const char *const words[ADVICE_MEMORY] = { [ADVICE_BATCH] = "a smaller batch",

@@ -66,7 +66,7 @@ bool unbounded_bound(struct run *run)
     return good;
 }
 
-/* Behind what the certificate says of the others, as whoever checks it lists them. */
+/* Enters their hashes behind what the certificate says of the others, in the order in which its checker lists them. */
 bool unbounded_enter(struct run *run)
 {
     struct certificate *c = &run->result->certificate;

@@ -27,13 +27,13 @@ struct trial {
     int stretch_count, stretch_capacity;
 };
 
-/* By the judge, else by rank. */
+/* Orders candidates by what the judge says, and those that it has not seen by rank. */
 static int64_t step_of(const struct candidate *c)
 {
     return c->simulated_ns > 0 ? c->simulated_ns : c->ranked_ns;
 }
 
-/* Stages may have the same meshes. */
+/* True when the stages of both have the same meshes. */
 static bool same_meshes(const struct config *a, const struct config *b)
 {
     size_t bytes = (size_t)a->shape_count * sizeof *a->turns;
@@ -76,7 +76,7 @@ static void find_leaders(const struct run *run, struct trial *t)
     }
 }
 
-/* The two are the same but for the schedule, or with micro-batches of twice the size: who idles less needs fewer. */
+/* True when the two differ in the schedule and at most in twice the micro-batch: who idles less needs fewer. */
 static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
@@ -86,7 +86,7 @@ static bool is_akin(const struct config *config, const struct config *leader)
            (config->micro == leader->micro || config->micro == 2 * leader->micro);
 }
 
-/* The other's plan under the schedule; *fits: it has room for it. */
+/* Takes the other's solution under the schedule of c; *fits tells whether it has room for it. */
 static bool adopt(struct run *run, const struct candidate *from, struct candidate *c, bool *fits)
 {
     *fits = false;
@@ -100,14 +100,14 @@ static bool adopt(struct run *run, const struct candidate *from, struct candidat
     return !*fits || run_add_candidate(run, c);
 }
 
-/* More solutions are looked for where the first and the last layer of a small model share a weight, since the closed
+/* True when a small model's first and last layer share a weight: then more solutions are looked for, since the closed
  * form does not know what it costs to have them on two stages. */
 static bool shares(const struct run *run)
 {
     return run->bench.chain.tied_first >= 0 && run_is_small(run);
 }
 
-/* The candidate takes the solution of the leader, or what was found for another schedule. */
+/* Gives the candidate the solution of the leader, or where that does not fit one found for another schedule. */
 static bool adopt_any(struct run *run, const struct candidate *leader, struct candidate *c, bool *fits)
 {
     if (!adopt(run, leader, c, fits))
@@ -133,8 +133,8 @@ static bool add_found(struct run *run, struct candidate *c, const struct partiti
     return true;
 }
 
-/* What the closed form finds best for the schedule; below_ns: longer steps are of no use. Where chunks do not fit that
- * each have their share of the memory, of a small model some may that share it out otherwise. */
+/* Solves the candidate's configuration by the closed form; steps of below_ns and longer are of no use. Where chunks do
+ * not fit that each have their share of the memory, some of a small model may that share it out otherwise. */
 static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 {
     struct partition_problem problem;
@@ -153,8 +153,8 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     return add_found(run, c, &result);
 }
 
-/* The table without the strategies whose weights are gathered for each pass. *out NULL: all or none are such, or there
- * is more than one mesh. */
+/* Gives the table without the strategies whose weights are gathered for each pass; *out is NULL where all or none are
+ * such, or where there is more than one mesh. */
 static bool without_gathers(struct run *run, const struct price_table *table, const struct price_table **out)
 {
     int all = table->strategy_count, count = 0;
@@ -188,8 +188,8 @@ static bool without_gathers(struct run *run, const struct price_table *table, co
     return true;
 }
 
-/* The closed form lets gathers hide behind whatever else is computed, which the walk and the judge do not: so small
- * models are also solved without. */
+/* Solves small models without gathers as well: the closed form hides them behind whatever else is computed, the walk
+ * and the judge do not. */
 static bool solve_gatherless(struct run *run, const struct candidate *like, int64_t below_ns)
 {
     struct candidate c = *like;
@@ -200,7 +200,7 @@ static bool solve_gatherless(struct run *run, const struct candidate *like, int6
     return !c.table || (reserve_set(run, &c, like->reserve_bytes) && solve(run, &c, below_ns));
 }
 
-/* The candidate gets the memory that the leader has, which says nothing of micro-batches of another size. */
+/* Gives the candidate the leader's memory, unless their micro-batches differ in size, of which that says nothing. */
 static bool promise_as(struct run *run, const struct candidate *leader, struct candidate *c)
 {
     if (run->configs[c->config].micro != run->configs[leader->config].micro)
@@ -209,7 +209,7 @@ static bool promise_as(struct run *run, const struct candidate *leader, struct c
     return reserve_set(run, c, leader->reserve_bytes);
 }
 
-/* leader: NULL, there is none. */
+/* Proposes plans of the configuration. leader is NULL where no candidate speaks for it. */
 static bool try_config(const struct trial *t, int config, const struct candidate *leader)
 {
     struct run *run = t->run;
@@ -227,21 +227,21 @@ static bool try_config(const struct trial *t, int config, const struct candidate
     return (fits && !shares(run)) || (solve(run, &c, below_ns) && solve_gatherless(run, &c, below_ns));
 }
 
-/* Candidates of this round count as judged where the walk says more. */
+/* Passes over candidates of this round with a longer walk than most_ns, as if they were judged. */
 static void pass_over(struct run *run, int64_t most_ns)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
         run->candidates[i].judged |= run->candidates[i].ranked_ns > most_ns;
 }
 
-/* All candidates that there are had their turn. */
+/* Counts all candidates as judged, so that none of them has another turn. */
 static void end_turns(struct run *run)
 {
     for (int i = 0; i < run->candidate_count; i++)
         run->candidates[i].judged = true;
 }
 
-/* The least step by the walk of the candidates that were proposed here. */
+/* Gives the least step by the walk of the candidates that were proposed here and not judged. */
 static int64_t best_walked(const struct run *run)
 {
     int64_t best_ns = INT64_MAX;
@@ -295,8 +295,8 @@ static int compare_proposals(const void *a, const void *b)
     return x->leader != y->leader ? x->leader - y->leader : x->config - y->config;
 }
 
-/* The leader has a proposal that differs in how much more is in flight: the first of these is tried, since what is near
- * the incumbent is looked at later (polish.c). */
+/* True when the leader has a proposal that differs only in how much more is in flight: the first of these is tried,
+ * since what is near the incumbent is looked at later (polish.c). */
 static bool has_like(const struct trial *t, int config, int leader)
 {
     const struct config *configs = t->run->configs;
@@ -306,7 +306,7 @@ static bool has_like(const struct trial *t, int config, int leader)
     return false;
 }
 
-/* All of the leaders' kin that could win, by what the leader takes and how long the schedules let stages idle. */
+/* Lists the leaders' kin that could win, by what the leader takes and how long the schedules let stages idle. */
 static bool list_proposals(struct trial *t)
 {
     const struct run *run = t->run;
@@ -320,8 +320,8 @@ static bool list_proposals(struct trial *t)
     return true;
 }
 
-/* The closed form does not know that ends are joined, so that what it finds for other schedules may be shorter with
- * them than what it finds for their own: those that were tried get the others' best solutions as well. */
+/* Gives the schedules that were tried the best solutions of the others as well: the closed form does not know that ends
+ * are joined, so what it finds for others may be shorter under them than what it finds for their own. */
 static bool share_solutions(struct trial *t, int tried)
 {
     struct run *run = t->run;
@@ -345,7 +345,7 @@ static bool share_solutions(struct trial *t, int tried)
     return rank_more(run, before, INT64_MAX);
 }
 
-/* In waves, which are walked, as long as what a proposal would take is not much above the best that was walked. */
+/* Tries proposals in waves, each walked at once, until they would take much more than the best that was walked. */
 static bool try_proposals(struct trial *t)
 {
     struct run *run = t->run;
@@ -369,8 +369,8 @@ static bool try_proposals(struct trial *t)
     return share_solutions(t, at);
 }
 
-/* The configuration with joined ends that could win and has the least to do, were it to fill and drain like others; -1:
- * none is left that was not passed. */
+/* Gives the configuration with joined ends that could win and has the least to do, were it to fill and drain like
+ * others; -1 when all were passed. */
 static int next_joined(const struct trial *t, const bool *passed)
 {
     const struct run *run = t->run;
@@ -404,8 +404,8 @@ static bool try_joined(struct trial *t)
     return true;
 }
 
-/* The best plans of the caller's leaders lead as if they had been judged. What the closed form found in the space has
- * its turn with what they lead to. */
+/* Takes the best plans of the caller's leaders as leaders, as if they had been judged. What the closed form found in
+ * the space has its turn with what they lead to. */
 static bool solve_leaders(struct trial *t)
 {
     struct run *run = t->run;
@@ -434,8 +434,8 @@ static bool try_blindly(const struct trial *t)
     return true;
 }
 
-/* The candidates from `before` on, which are ranked. most_ns: those of which the walk says more in the end are passed
- * over, and so are those that start more than one part in TRIAL_FAR_SHARE above it. */
+/* Judges the ranked candidates from `before` on. It passes over those of which the walk says more than most_ns in the
+ * end, and those that start more than one part in TRIAL_FAR_SHARE above it. */
 static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
     if (run->candidate_count == before)

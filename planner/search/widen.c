@@ -23,7 +23,7 @@ static struct space widened_by(const struct widener *w, uint32_t set, int64_t ba
     return space;
 }
 
-/* Whether there is time for another search, which gets all that is left. */
+/* True when there is time for another search, which gets all that is left. */
 static bool has_time(const struct widener *w, struct search_options *options)
 {
     int64_t left_ns = search_time_left(w->options, w->start_ns);
@@ -31,8 +31,8 @@ static bool has_time(const struct widener *w, struct search_options *options)
     return left_ns > 0;
 }
 
-/* Whether a plan fits in the space widened by these, a thrifty one as soon as may be, or any. Where time ends, none
- * does as far as anyone knows. */
+/* Tells whether a plan fits in the space widened by the set: a thrifty one, which is soon found, or any. Where time
+ * ends, none does as far as anyone knows. */
 static bool fits(struct widener *w, uint32_t set, int64_t batch, bool thrifty, bool *out, struct error *err)
 {
     struct search_options own = *w->options;
@@ -57,9 +57,9 @@ static bool fits(struct widener *w, uint32_t set, int64_t batch, bool thrifty, b
     return true;
 }
 
-/* The sets that are tried, by places in wider_choices, those that change least about a run first: each choice alone,
- * the first ones together, then the first ones with the last. Small sets are soon searched, and sets in which nothing
- * fits sooner than others. */
+/* The sets that are tried, by places in wider_choices, begin with those that change least about a run: each choice
+ * alone, the first ones together, then the first ones with the last. Small sets are soon searched, and sets in which
+ * nothing fits sooner than others. */
 static const unsigned places_tried[] = { 1, 2, 4, 8, 3, 7, 9, 11, 15 };
 _Static_assert(WIDER_CHOICES == 4, "all choices are tried together at last");
 
@@ -76,8 +76,8 @@ static uint32_t set_of(unsigned places)
     return set;
 }
 
-/* The first set with which a plan fits, less one after the other of what is not needed in it; 0: none does with all
- * that there is. */
+/* Finds the first set with which a plan fits, and drops from it one after the other what is not needed; 0 where none
+ * does with all that there is. */
 static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrifty, uint32_t *out, struct error *err)
 {
     bool fit = false;
@@ -102,7 +102,7 @@ static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrift
     return true;
 }
 
-/* The search in place of the one before, whose answer it replaces where it has one. */
+/* Searches in place of the search before, whose answer it replaces where it has one itself. */
 static bool search_again(struct widener *w, struct widening *widening, uint32_t set, struct search_options *own,
                          widening_search *search, void *self, struct search_result **out, struct error *err)
 {
@@ -145,7 +145,7 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
         return false;
     if (set && *out && (*out)->feasible)
         return true;
-    /* What is thrifty is told by rules of thumb, so that all is looked at before it is given up. */
+    /* rules of thumb tell what is thrifty, so the whole wider space is searched before it is given up */
     own->space = widened_by(w, all, batch);
     own->no_advice = w->options->no_advice;
     space_narrow_wide(&own->space);

@@ -7,8 +7,8 @@ struct widening {
     struct space space; /* that the answer is about */
     uint32_t taken;     /* choices (bits, enum space_choice) by which it is wider than the one given; 0: by none */
 };
-/* A search as the caller makes it, of options->space; it may choose options->space.batch. Fails as search_run(), or
- * with ERROR_INFEASIBLE where it has no answer that speaks of what is nearest. */
+/* Searches options->space in the caller's way; it may choose options->space.batch. Fails as search_run(), or with
+ * ERROR_INFEASIBLE where it has no answer that speaks of what is nearest. */
 typedef bool widening_search(void *self, struct search_options *options, struct search_result **out, struct error *err);
 /**
  * Searches options->space; where nothing fits there, the space with some of the choices of planner/space/wider.h as in
