@@ -22,7 +22,7 @@ struct search_part_facts {
     bool heuristic; /* may be left out */
 };
 extern const struct search_part_facts search_part_facts[SEARCH_PARTS];
-/* What a part of a search did. */
+/* What a part of a search did: its time, its finds and how often one of its plans became the incumbent. */
 struct part_statistics {
     int64_t spent_ns; /* processor time; 0 without calls.spent_ns */
     int64_t candidates, simulated;
@@ -34,11 +34,11 @@ struct search_calls {
     int64_t (*now_ns)(void *self);   /* monotonic; may be NULL: no time limit */
     int64_t (*spent_ns)(void *self); /* processor time so far; may be NULL */
     bool (*cancelled)(void *self);   /* may be NULL */
-    /* Told now and then by the thread that asked; self: `watcher`. May be NULL. */
+    /* Is told now and then by the thread that asked; self is the `watcher`. May be NULL. */
     void (*progress)(void *self, int solved, int total, int64_t best_ns);
     void *watcher;
-    /* body(context, i) for i in 0..count-1, on any threads, all done at return; may be NULL: one after the other. The
-     * answer does not depend on it. now_ns and cancelled are called from those threads. */
+    /* Calls body(context, i) for i in 0..count-1, on any threads, and returns when all are done; may be NULL: one after
+     * the other. The answer does not depend on it. now_ns and cancelled are called from those threads. */
     void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
     int threads; /* of parallel_for; below 2: one */
 };
@@ -71,8 +71,8 @@ struct search_options {
     bool unjudged;    /* with any_plan: nothing is simulated; certificate.best_ns is what the closed form finds, or 0 */
     const struct plan *rival; /* with worth_ns: a plan that takes so long; where the walk tells that one of its shape is
                                  hardly shorter, that is not simulated. May be NULL */
-    /* With below_ns: what another search of other treatments found and judged. The walk is off alike for plans of its
-     * schedule; NULL: nothing. */
+    /* With below_ns, what another search of other treatments found and judged, since the walk is off alike for plans of
+     * its schedule. NULL: nothing is known. */
     const struct search_peer *peer;
     struct search_known *known; /* NULL: none */
     int64_t most_instrs; /* with any_plan: where what comes next is guessed to have more, nothing is simulated any
@@ -88,7 +88,7 @@ struct search_options {
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
-    /* What other searches of the model need, too; may be NULL, and answers do not depend on them. */
+    /* Prices that other searches of the model need, too; may be NULL, and answers do not depend on them. */
     struct price_shelf *prices;
     uint64_t rates; /* the number of the facts there (workbench_open_from()); 0: none */
     struct pace_shelf *paces;
@@ -101,8 +101,8 @@ struct search_options {
  * may be another than the formula's best: the best of several families (stages, tensor degree) are simulated, and the
  * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
  * be gained. */
-/* What became of a configuration whose bound did not rule it out. LEFT: it was not settled when time was over, UNSEEN:
- * it had no first bound then. */
+/* What became of a configuration whose bound did not rule it out. FATE_LEFT: it was not settled when time was over;
+ * FATE_UNSEEN: it had no first bound then. */
 struct config_record {
     int config; /* index */
     enum config_fate fate;
@@ -114,7 +114,7 @@ struct config_range {
     int first, last; /* indices */
 };
 
-/* Version of what certificates say: 1 had further bounds of the simulated step, and hashes of further prices. */
+/* Tells what certificates say; those of version 1 had further simulated bounds and hashes of further prices. */
 enum { CERTIFICATE_VERSION = 4 };
 struct certificate {
     int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
@@ -138,8 +138,8 @@ struct certificate {
     bool narrower_only; /* time was over before the configurations were listed, or (crowded) there are very many: all
                         this is about those with one mesh for each stage */
     bool crowded;
-    /* By fate, which add up to configurations; pruned_bound: ruled out by their first bound, and no record's; refused:
-     * lowering had no program for it. */
+    /* Configurations are counted by fate, and the counts add up to all. pruned_bound: their first bound ruled them out,
+     * so they have no record; refused: lowering had no program for them. */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused, left, unseen;
     int64_t unbounded; /* further ones that the formula does not bound (space_configs_unbounded()): simulated_bound_ns
                        is about them too, bound_ns is not */
@@ -163,13 +163,13 @@ struct search_plan {
     int64_t formula_ns, ranked_ns;
     struct estimate *estimate;
 };
-/* One that was simulated, and what it is simulated to take at least: the search may have had better ones. */
+/* A plan that was simulated, and what it is simulated to take at least: the search may have had better ones. */
 struct simulated_plan {
     struct plan *plan; /* the result's */
     int64_t least_ns, formula_ns;
     int64_t peak_bytes; /* about, of the fullest stage; 0: beaten before anyone looked whether it fits */
 };
-/* What could be otherwise so that something fits. In this order they are looked for: the costliest last. */
+/* Names what could be otherwise so that something fits; they are looked for in this order, the costliest last. */
 enum advice_kind {
     ADVICE_BATCH,    /* sequences */
     ADVICE_MICRO,    /* sequences; where the user restricts it, else micro-batches of one were tried */
@@ -202,7 +202,7 @@ struct search_result {
     struct config *near; /* (near_count) with options.prices: configurations that may be best under other rates */
     struct certificate certificate;
     struct part_statistics parts[SEARCH_PARTS];
-    /* When nothing fits: the plan that needs least, and where. */
+    /* Tells, when nothing fits, which plan needs least, and where it lacks memory. */
     struct {
         struct plan *plan; /* NULL when feasible */
         int stage;

@@ -8,8 +8,8 @@
 
 /* ---- cuts ---- */
 
-/* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
- */
+/* Tries `count` moves from the one at `at` on, in a circle of `all`, and ranks their plans together. A move that leads
+ * nowhere has no plan. */
 static bool try_moves(struct run *run, const struct candidate *c, const struct move_kind *kind, int at, int all,
                       int count, int kept, struct candidate *tried)
 {
@@ -32,7 +32,7 @@ static bool try_moves(struct run *run, const struct candidate *c, const struct m
     return true;
 }
 
-/* Layers that a walk visits. */
+/* Counts the layers that a walk visits, which is what the walk costs. */
 static int64_t visits_of(const struct plan *plan)
 {
     return (int64_t)plan->micro_batch_count * plan->layer_count;
@@ -73,7 +73,7 @@ static bool may_change(const struct run *run, const struct candidate *c)
     return c->table->strategy_count > 1;
 }
 
-/* Other cuts are no better where walk and formula say the same and the schedule is of the formula's kind. */
+/* True when other cuts may be better: they are not where walk and formula say the same of a schedule that it bounds. */
 static bool may_move(const struct run *run, const struct candidate *c)
 {
     int64_t off_ns = c->ranked_ns - c->solution.step_ns;
@@ -99,8 +99,8 @@ bool climb_leads_alike(const struct run *run, int config, int other)
     return config_equal_but(a, b, config_is_bounded(a) || config_is_bounded(b) ? 0 : BUT_PREFETCH | BUT_EXTRA);
 }
 
-/* One candidate of a configuration climbs, and a few where the formula does not bound it and the model is small: there
- * cuts say more than the formula does. */
+/* True when enough candidates of the configuration have climbed: one, or a few where the formula does not bound it and
+ * the model is small, since there cuts say more than the formula does. */
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
     bool few = !config_is_bounded(&run->configs[c->config]) && run_is_small(run);
@@ -110,7 +110,7 @@ static bool has_climbed(const struct run *run, const struct candidate *climbed, 
     return alike >= (few ? CLIMB_ALIKE : 1);
 }
 
-/* The shortest step by the walk of plans that nobody has judged. */
+/* Gives the shortest step by the walk of the plans that nobody has judged. */
 static int64_t best_ranked(const struct run *run, int ranked)
 {
     int64_t best_ns = INT64_MAX;
@@ -120,8 +120,8 @@ static int64_t best_ranked(const struct run *run, int ranked)
     return best_ns;
 }
 
-/* A plan whose walk is dear does not climb where it would not lead with as much of its step as climbing left of
- * another's, or as it may leave. */
+/* Lets leaders climb, but not a plan whose walk is dear where it would not lead even with as much of its step left off
+ * as climbing left of another's, or may leave. */
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
 {
     struct candidate climbed[CLIMB_SMALL_LEADERS];

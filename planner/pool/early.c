@@ -55,7 +55,7 @@ static bool was_refused(const struct run *run, const struct candidate *c)
     return false;
 }
 
-/* The one that the walk finds shortest of those that have a plan left; NULL: none is shorter than what there is. */
+/* Gives the shortest by the walk of those with a plan left; NULL where none beats the early plan there is. */
 static struct candidate *shortest(const struct run *run, struct candidate *looks, int count)
 {
     struct candidate *next = NULL;

@@ -7,7 +7,7 @@
 #include "planner/pool/pool_parts.h"
 #include <string.h>
 
-/* Bytes that a layer keeps on the host, with n micro-batches in flight: what a device keeps less than without. */
+/* Gives the bytes that a layer keeps on the host with n micro-batches in flight: what it then spares on the device. */
 static int64_t kept_bytes(const struct price_table *table, int at, int64_t n)
 {
     int strategy = at % table->strategy_count;
@@ -20,7 +20,7 @@ static int64_t kept_bytes(const struct price_table *table, int at, int64_t n)
     return max_i64(0, base->weight_bytes - with->weight_bytes + n * (base->saved_bytes - with->saved_bytes));
 }
 
-/* Micro-batches that stage k of the solution has in flight. */
+/* Gives the number of micro-batches that stage k of the solution has in flight. */
 static int64_t in_flight(const struct partition_problem *problem, const struct partition_plan *solution, int k)
 {
     if (!solution->shape)
@@ -31,7 +31,7 @@ static int64_t in_flight(const struct partition_problem *problem, const struct p
     return problem->in_flight[meshes * problem->table->shape_count + solution->shape[k]];
 }
 
-/* Bytes of the stage that keeps most on the host. */
+/* Gives the bytes of the stage that keeps most on the host. */
 static int64_t most_kept(const struct run *run, const struct partition_problem *problem, const struct candidate *c)
 {
     const struct config *config = &run->configs[c->config];
@@ -86,7 +86,7 @@ static void add_host_price(struct price_table *table, const void *context)
             (int64_t)((double)kept_bytes(table, i, of->in_flight) / (1 << HOST_PRICED_BITS) * (double)of->ns);
 }
 
-/* The best of the candidate's configuration where the host's memory has a price. *found: there is one, c->solution. */
+/* Solves the candidate's configuration with a price of the host's memory. *found: c->solution is the best. */
 static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns, bool *found)
 {
     struct partition_problem problem;
@@ -108,13 +108,13 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
     return good && (!*found || rank_formula(run, c, c->capacity_bytes, &c->solution.step_ns));
 }
 
-/* A solution with what it keeps on the host. */
+/* A solution together with the bytes that it keeps on the host. */
 struct answer {
     struct candidate c;
     int64_t bytes;
 };
 
-/* *fits: answer->c has a solution that keeps no more than that. */
+/* Solves at the price; *fits: answer->c has a solution that keeps no more than most_bytes. */
 static bool try_price(struct run *run, struct answer *answer, int64_t price_ns, int64_t most_bytes, bool *fits)
 {
     bool found = false;
@@ -126,8 +126,8 @@ static bool try_price(struct run *run, struct answer *answer, int64_t price_ns, 
     return true;
 }
 
-/* The solutions of neighbouring powers of two, *much of a price that is too low and *little of one that is not; *found:
- * there is one. */
+/* Finds the solutions at two neighbouring powers of two: *much at a price that is too low, *little at one that is not;
+ * *found: there is one. */
 static bool enclose(struct run *run, struct answer *much, struct answer *little, int64_t most_bytes, bool *found)
 {
     *found = false;
@@ -146,8 +146,9 @@ static bool enclose(struct run *run, struct answer *much, struct answer *little,
 
 /* ---- from one solution towards the other ---- */
 
-/* Layers that are alike change their strategies all at one price. So the solution that keeps little enough is changed
- * piece by piece to strategies of the other one, as many layers at a time as may be, as long as that shortens it. */
+/* Shifts layers between strategies, since layers that are alike change theirs all at one price: the solution that keeps
+ * little enough takes over the other one's piece by piece, as many layers at a time as may be, while that shortens
+ * it. */
 struct shift {
     struct run *run;
     struct arena *arena; /* of what is tried */
@@ -183,7 +184,7 @@ static bool open_shift(struct shift *s, struct run *run, struct arena *arena, co
     return true;
 }
 
-/* `layers` of a piece go from one strategy to another; *better: that fits, and is shorter. */
+/* Moves `layers` of a piece from one strategy to another; *better: the result fits, and is shorter. */
 static bool try_shift(struct shift *s, int *count, int from, int to, int layers, bool *better)
 {
     struct answer moved = *s->at;
@@ -204,7 +205,7 @@ static bool try_shift(struct shift *s, int *count, int from, int to, int layers,
     return true;
 }
 
-/* Shifts layers of one class. *any: something was shifted. */
+/* Shifts layers of one class between its strategies. *any: something was shifted. */
 static bool shift_class(struct shift *s, int *count, int first, int layers, bool *any)
 {
     int strategies = s->at->c.table->strategy_count;
@@ -237,7 +238,7 @@ static bool shift_all(struct shift *s)
     return true;
 }
 
-/* *at changed towards the other solution. */
+/* Changes *at towards the other solution, as long as that shortens it and it fits. */
 static bool shift_towards(struct run *run, const struct answer *much, struct answer *at, int64_t most_bytes)
 {
     struct shift s;

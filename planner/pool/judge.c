@@ -8,7 +8,7 @@
 #include "planner/program/schedule.h"
 #include <string.h>
 
-/* What was judged elsewhere is taken from there. */
+/* Takes the estimate from where the plan was judged before, so that it is not simulated twice. */
 static struct estimate *take_known(const struct run *run, const struct plan *plan, int64_t worth_ns)
 {
     struct search_known *known = run->options->known;
@@ -20,7 +20,7 @@ static struct estimate *take_known(const struct run *run, const struct plan *pla
     return estimate;
 }
 
-/* plan_check wants the graph with the plan's own vocabulary padding. */
+/* Judges the plan on the graph with the plan's own vocabulary padding, which plan_check() wants. */
 bool judge_plan(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                 struct estimate **out, struct error *err)
 {
@@ -83,7 +83,7 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     return good;
 }
 
-/* *fits: the other one fits into what is promised to the candidate of the same configuration. */
+/* Tells whether the other one fits into what is promised to the candidate of the same configuration. */
 static bool fits_as(struct run *run, const struct candidate *c, const struct candidate *other, bool *fits)
 {
     struct candidate tight = *other;
@@ -95,7 +95,7 @@ static bool fits_as(struct run *run, const struct candidate *c, const struct can
     return true;
 }
 
-/* Other candidates of the same configuration that need more than is promised now: its new solution speaks for them. */
+/* Drops other candidates of the configuration that need more than is promised now: its new solution speaks for them. */
 static bool drop_larger(struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++) {
@@ -110,7 +110,7 @@ static bool drop_larger(struct run *run, const struct candidate *c)
     return true;
 }
 
-/* A plan that takes so long would not be among the best. */
+/* Gives the step from which a plan would not be among the best, so that its simulation may end there. */
 static int64_t worth(const struct run *run)
 {
     int top = (int)max_i64(run->options->top, 1);
@@ -119,7 +119,7 @@ static int64_t worth(const struct run *run)
     return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
 }
 
-/* The candidate's configuration solved anew with less memory. *found: its best plan took the candidate's place. */
+/* Solves the configuration anew with less memory. *found: its best plan took the candidate's place. */
 static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity_bytes, bool *found)
 {
     struct partition_problem problem;
@@ -143,11 +143,11 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     return rank_make_plan(run, c);
 }
 
-/* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
- * when nothing fits into that. */
-/* Who wants any plan that fits asks few candidates: what the layout of one lacked, the others of its family will lack,
- * too, and leave free before they are laid out. Of the 54 plans that `explain` of a 70B plan lays out 17 did not fit;
- * with this it takes 5.7 in place of 6.2 s of processor, and says the same. */
+/* Promises less where the layout does not keep what the formula promised. The candidate is judged for good when nothing
+ * fits into that. */
+/* Reserves what the layout of one lacked for the rest of its family before they are laid out, since they will lack it,
+ * too, and who wants any plan that fits asks few candidates. Of the 54 plans that `explain` of a 70B plan lays out 17
+ * did not fit; with this it takes 5.7 in place of 6.2 s of processor, and says the same. */
 static bool reserve_for_family(struct run *run, const struct candidate *c)
 {
     for (int i = 0; run->options->any_plan && c->reserve_bytes && i < run->result->certificate.ranked; i++) {
@@ -181,8 +181,8 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
     return true;
 }
 
-/* A plan that needs the room which a shortened program must leave will hardly fit: where one that leaves it is nearly
- * as good, it is judged instead. */
+/* Judges another plan instead of one that needs the room which a shortened program must leave, if one that leaves it is
+ * nearly as good: the former will hardly fit. */
 static bool make_room(struct run *run, struct candidate *c)
 {
     int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
@@ -218,7 +218,7 @@ static bool family_simulated(const struct run *run, const struct candidate *c)
     return false;
 }
 
-/* The candidate of the best rank of a family of which no plan that fits was simulated; NULL: none. */
+/* Gives the best-ranked candidate of a family of which no plan that fits was simulated; NULL where there is none. */
 static struct candidate *next_fresh(struct run *run)
 {
     struct candidate *next = NULL;
@@ -230,8 +230,8 @@ static struct candidate *next_fresh(struct run *run)
     return next;
 }
 
-/* The candidate that is expected to be best of those that nobody has judged. hopeful: only what may win; most_effort:
- * that takes about so much at most. */
+/* Gives the candidate that is expected to be best of those that nobody has judged. hopeful: only what may win counts;
+ * most_effort: so does only what takes about so much at most. */
 static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_effort)
 {
     struct candidate *next = NULL;
@@ -251,15 +251,15 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     return next;
 }
 
-/* While some take no more than half of what is left of the budget, none that takes more: it would be simulated in place
- * of many. */
+/* Passes over those that take more than half of what is left of the budget as long as others take less, since each
+ * would be simulated in place of many. */
 static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t left)
 {
     struct candidate *next = next_kind(run, hopeful, left / 2);
     return next ? next : next_kind(run, hopeful, INT64_MAX);
 }
 
-/* Bytes of the stage that keeps most on the host. */
+/* Gives the bytes of the stage that keeps most on the host. */
 static int64_t host_bytes(const struct prediction *p)
 {
     int64_t most = 0;
@@ -268,8 +268,8 @@ static int64_t host_bytes(const struct prediction *p)
     return most;
 }
 
-/* The candidate's configuration is solved anew where more is expected to be kept on the host than it has; it is judged
- * where that finds nothing. */
+/* Solves the candidate's configuration anew where more is expected to be kept on the host than it has; the candidate
+ * counts as judged where that finds nothing. */
 static bool make_host_room(struct run *run, struct candidate *c, int64_t available_bytes)
 {
     int64_t bytes = 0;
@@ -299,7 +299,7 @@ static int64_t host_available(const struct run *run, const struct plan *plan)
     return least;
 }
 
-/* Less memory on the device would not help. */
+/* Has less kept on the host, where less memory on the device would not help. */
 static bool keep_less(struct run *run, struct candidate *c, const struct prediction *p)
 {
     int64_t bytes = 0;
@@ -312,15 +312,15 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
     return make_host_room(run, c, p->host_available_bytes);
 }
 
-/* So far off that the order of ranks says little. */
+/* True when the walk is so far off that the order of ranks says little. */
 static bool is_wrong(const struct candidate *c)
 {
     int64_t off_ns = judge_simulated_ns(c) - c->ranked_ns;
     return judge_simulated_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
-/* So little below what there is that a step of more micro-batches may not fit after all; or so little above that it
- * may, where such a plan is asked for. */
+/* True when the plan is so little below what there is that a step of more micro-batches may not fit after all, or so
+ * little above that it may, where such a plan is asked for. */
 static bool may_turn(const struct prediction *p, bool tight)
 {
     int below = 0, above = 0;
@@ -337,7 +337,7 @@ static bool settle(const struct run *run, const struct plan *plan, struct estima
     return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, err);
 }
 
-/* The second look. What did not fit at the first has no time yet. */
+/* Takes the second look at memory. A plan that did not fit at the first has no time yet, and is simulated then. */
 static bool look_again(const struct run *run, const struct candidate *c, struct estimate **estimate, struct error *err)
 {
     struct graph *graph = NULL;
@@ -424,7 +424,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
     return good;
 }
 
-/* A plan that lacks memory by its prices is not lowered, but counts as if it was: else others would be in its place. */
+/* Spares lowering a plan that lacks memory by its prices, but counts it: else others would be in its place. */
 static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, bool *lacks)
 {
     struct arena arena = { 0 };
@@ -456,7 +456,7 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
     return true;
 }
 
-/* One after the other until enough are simulated. */
+/* Judges one candidate after the other until enough are simulated. */
 bool judge_candidates(struct run *run)
 {
     int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = JUDGE_BUDGET;
@@ -480,15 +480,15 @@ bool judge_candidates(struct run *run)
     return true;
 }
 
-/* The next one that leads by rank, whatever it takes up to DEAR_BUDGETS; NULL: none does. */
+/* Gives the next one that leads by rank, whatever its effort up to DEAR_BUDGETS; NULL where none leads. */
 static struct candidate *next_dear(struct run *run, bool hopeful)
 {
     struct candidate *c = next_kind(run, hopeful, DEAR_BUDGETS * JUDGE_BUDGET);
     return c && c->ranked_ns < run_best_step_ns(run) ? c : NULL;
 }
 
-/* Candidates that have come since are simulated: what may win and MORE_BUDGETS allow; then those that lead by rank
- * until DEAR fit, or DEAR_TRIES were looked at. */
+/* Simulates candidates that have come since: what may win and MORE_BUDGETS allow, then those that lead by rank until
+ * DEAR fit or DEAR_TRIES were looked at. */
 bool judge_more(struct run *run)
 {
     int64_t spent = 0;

@@ -9,7 +9,7 @@ int64_t judge_simulated_ns(const struct candidate *c)
     return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
 }
 
-/* How alike two candidates are in what the walk gets wrong: they have a schedule in common, and a family. */
+/* Tells how alike two candidates are in what the walk gets wrong: they have a schedule in common, and a family. */
 enum kinship { STRANGERS, OF_SCHEDULE, KIN };
 
 static enum kinship kinship_of(const struct run *run, const struct candidate *a, const struct candidate *b)
@@ -19,7 +19,7 @@ static enum kinship kinship_of(const struct run *run, const struct candidate *a,
     return run_same_family(run, a->config, b->config) ? KIN : OF_SCHEDULE;
 }
 
-/* The candidate's walk, off as it was off for one that was simulated. */
+/* Scales the candidate's walk by as much as it was off for one that was simulated. */
 static double scaled_ns(const struct candidate *c, const struct candidate *like)
 {
     return (double)c->ranked_ns * (double)judge_simulated_ns(like) / (double)like->ranked_ns;
@@ -47,8 +47,8 @@ static bool is_timed(const struct candidate *c)
     return c->simulated && c->simulated_ns > 0 && c->ranked_ns > 0;
 }
 
-/* By how much the walk was off more for one than for another of the candidates that were simulated, of those with its
- * schedule or all; 1: too few were. */
+/* Gives the factor by which the walk was off more for one than for another of the simulated candidates, of those with
+ * its schedule or of all; 1 where too few were. */
 static double spread_of(const struct run *run, const struct candidate *like, bool all)
 {
     double least = 0, most = 0;
@@ -65,8 +65,8 @@ static double spread_of(const struct run *run, const struct candidate *like, boo
     return count < SPREAD_OF ? 1 : most / least - 1;
 }
 
-/* So far may the walk be off for a plan beside what it was off for one that was simulated: less is worth a look where
- * looks are dear. */
+/* Gives how far the walk may be off for a plan beside what it was off for one that was simulated; it is less where
+ * looks are dear, so that fewer are worth one. */
 static double doubt_of(const struct run *run, const struct candidate *simulated, enum kinship kinship)
 {
     static const double usual[] = { [OF_SCHEDULE] = OTHER_PERMILLE / 1e3, [KIN] = KIN_PERMILLE / 1e3 };
@@ -82,7 +82,7 @@ static double doubt_of(const struct run *run, const struct candidate *simulated,
     return kinship == OF_SCHEDULE ? spread / 2 : spread;
 }
 
-/* The caller's peer is one more that was simulated; what is soon simulated itself is. */
+/* Judges by the caller's peer as by one more that was simulated, unless such plans are soon simulated themselves. */
 static bool loses_to_peer(const struct run *run, const struct candidate *c)
 {
     const struct search_peer *peer = run->options->peer;
@@ -95,8 +95,8 @@ static bool loses_to_peer(const struct run *run, const struct candidate *c)
 }
 
 /* A plan that differs in what decides nothing, such as how a layer without weights shards them, takes as long by the
- * walk to the nanosecond, and the walk is off alike for plans of one schedule; of small models so much as it was seen
- * to be. */
+ * walk to the nanosecond and cannot win. Else the walk is taken to be off alike for plans of one schedule, in small
+ * models by as much as was seen. */
 bool judge_cannot_win(const struct run *run, const struct candidate *c)
 {
     bool small = run_is_small(run);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a plan's stages hold, and its value by the formula: INT64_MAX when by the formula it does not fit. */
+/* Counts what the plan's stages hold, and what the formula says of it: INT64_MAX when it does not fit by that. */
 static bool count_plan(struct run *run, struct candidate *c)
 {
     const struct plan *plan = c->plan;
@@ -31,7 +31,7 @@ static bool count_plan(struct run *run, struct candidate *c)
     return good ? rank_formula(run, c, c->capacity_bytes, &c->solution.step_ns) : fail_memory(run->err);
 }
 
-/* *out with a plan of its own. */
+/* Copies the candidate, whose plan is then *out's own. */
 static bool copy(struct run *run, const struct candidate *from, struct candidate *out)
 {
     *out = *from;
@@ -39,7 +39,7 @@ static bool copy(struct run *run, const struct candidate *from, struct candidate
     return out->plan || fail_memory(run->err);
 }
 
-/* *out has a plan. That stays where it was changed, is not among the first `kept`, and fits by the formula. */
+/* Leaves *out its plan if it was changed, is not among the first `kept`, and fits by the formula; else frees it. */
 static bool finish(struct run *run, bool changed, int kept, struct candidate *out)
 {
     bool good = true, wanted = changed;
@@ -93,7 +93,7 @@ struct cut_move cut_move_jump(const struct config *config, const struct plan *pl
     return (struct cut_move){ cut, cut, place - rank_piece(config, plan, cut).first };
 }
 
-/* False: a piece would have no layer left, or nothing moves. */
+/* Moves the cuts. False when a piece would have no layer left, or when nothing moves. */
 static bool shift_cuts(const struct config *config, struct plan *plan, const struct cut_move *move)
 {
     for (int piece = move->first - 1; piece <= move->last; piece++) {
@@ -127,7 +127,7 @@ static bool make_step(struct run *run, const struct candidate *from, int index, 
 
 const struct move_kind moves_by_steps = { count_steps, make_step, true };
 
-/* A better place for a cut may lie behind worse ones. */
+/* Counts the jumps that a cut may take, since a better place for it may lie behind worse ones. */
 static int count_jumps(const struct run *run, const struct candidate *c)
 {
     return run_is_small(run) && run_has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
@@ -158,7 +158,7 @@ static void move_layer(struct plan *plan, int from, int to)
     plan->layers[to] = own;
 }
 
-/* All that the layer reads is before the place. */
+/* True when all that the layer reads is before the place. */
 static bool may_stand(const struct graph *graph, const struct plan *plan, int layer, int place)
 {
     const struct graph_layer *own = &graph->layers[layer];
@@ -169,7 +169,7 @@ static bool may_stand(const struct graph *graph, const struct plan *plan, int la
     return met == own->input_count;
 }
 
-/* The layer at the place becomes the last of an earlier piece. False: it may not, or its own would be empty. */
+/* Makes the layer at the place the last of an earlier piece. False when it may not be, or its own would be empty. */
 static bool bring_layer(const struct config *config, const struct graph *graph, struct plan *plan, int place, int piece)
 {
     struct layer_range target = rank_piece(config, plan, piece);
@@ -187,7 +187,7 @@ static bool bring_layer(const struct config *config, const struct graph *graph, 
     return true;
 }
 
-/* An order to change, if only the file's. */
+/* Gives the plan an order of its own, which may be changed, even where it has the file's. */
 static bool open_order(struct plan *plan)
 {
     int *order = arena_alloc(&plan->arena, (size_t)plan->layer_count, sizeof *order);
@@ -274,8 +274,8 @@ const struct move_kind moves_by_strategies = { count_strategies, make_strategy, 
 
 /* ---- configurations ---- */
 
-/* Its layers in the other's order, each in its piece and with its strategy, as far as the mesh lets it. False: there is
- * no such strategy. */
+/* Puts its layers into the other's order, each in its piece and with its strategy, as far as the mesh lets it. False
+ * when there is no such strategy. */
 static bool take_layers(const struct run *run, struct candidate *c, const struct candidate *from)
 {
     const struct config *config = &run->configs[c->config], *other = &run->configs[from->config];

@@ -8,20 +8,20 @@
 struct cut_move {
     int first, last, by;
 };
-/* By number: a step moves by one layer a single cut first, then two neighbours, and so on; */
+/* Counts the steps. By number, a step moves by one layer a single cut first, then two neighbours, and so on. */
 int cut_move_steps(const struct config *config);
 struct cut_move cut_move_step(const struct config *config, int index);
-/* a jump one cut to any place of the pieces that it divides. by 0: to none. */
+/* Counts jumps, each of which moves one cut to any place of the pieces that it divides; `by` 0 moves nothing. */
 int cut_move_jumps(const struct plan *plan);
 struct cut_move cut_move_jump(const struct config *config, const struct plan *plan, int index);
-/* The plan with cuts moved, not ranked yet; out->plan NULL: it does not fit, or is none that the first `kept` have not.
- */
+/* Makes the plan with cuts moved, not ranked yet; out->plan is NULL where it does not fit, or is one of the first
+ * `kept`. */
 bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
                 struct candidate *out);
-/* Layers between the first and the last that share a weight with them go to the first one's stage, where what they read
- * lets them, so that the weight lies on fewer stages. */
+/* Moves layers between the first and the last that share a weight with them to the first one's stage, where what they
+ * read lets them, so that the weight lies on fewer stages. */
 bool moves_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out);
-/* The layers of a piece, -1: of all, get one stage of ZeRO, or one kind of recomputation; -1: each keeps its own. */
+/* Gives the layers of a piece, of all at -1, one stage of ZeRO or kind of recomputation; -1 leaves each its own. */
 struct strategy_move {
     int piece, zero, recompute;
 };
@@ -35,6 +35,6 @@ struct move_kind {
     bool again; /* one that helped may help once more */
 };
 extern const struct move_kind moves_by_steps, moves_by_jumps, moves_by_strategies;
-/* The candidate's cuts with another configuration of as many pieces and all its strategies. */
+/* Puts the candidate's cuts and all its strategies under another configuration of as many pieces. */
 bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
 #endif

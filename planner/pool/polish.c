@@ -19,8 +19,8 @@ static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int 
     return true;
 }
 
-/* The two differ in one thing: the mesh, with what follows from it, the size of micro-batches, the schedule with what
- * is in flight, or prefetch. */
+/* True when the two differ in one thing: the mesh, with what follows from it, the size of micro-batches, the schedule
+ * with what is in flight, or prefetch. */
 static bool is_near(const struct config *a, const struct config *b)
 {
     bool mesh = mesh_equal(&a->mesh, &b->mesh);
@@ -30,7 +30,7 @@ static bool is_near(const struct config *a, const struct config *b)
            config_loss_chunks(a) == config_loss_chunks(b);
 }
 
-/* A plan's neighbours of which the walk says no more than most_ns become candidates. */
+/* One round of polishing: those neighbours of a plan become candidates of which the walk says no more than most_ns. */
 struct round {
     const struct candidate *from;
     int64_t most_ns, visits_left;
@@ -49,8 +49,8 @@ static int compare_index(const void *left, const void *right)
     return a->index - b->index;
 }
 
-/* Near configurations that could be simulated shorter than the best plan; of more than POLISH_NEAR those with the least
- * to do, since each has to be priced. */
+/* Lists near configurations that could be simulated shorter than the best plan, of more than POLISH_NEAR those with the
+ * least to do, since each has to be priced. */
 static bool list_near(struct run *run, struct round *round)
 {
     int all = run->config_count + run->unbounded_count;
@@ -69,8 +69,8 @@ static bool list_near(struct run *run, struct round *round)
     return true;
 }
 
-/* The next few neighbours by moves of a kind, NULL: under near configurations, from *at on, that have plans and that
- * the walk may look at; not ranked. *at: -1 when there are no more. */
+/* Makes the next few neighbours from *at on, by moves of a kind or, where it is NULL, under near configurations, that
+ * have plans and that the walk may look at; it does not rank them. *at is -1 when there are no more. */
 static bool make_next(struct run *run, struct round *round, const struct move_kind *kind, int *at,
                       struct candidate *made, int *count)
 {
@@ -109,7 +109,7 @@ static bool look_around(struct run *run, struct round *round, const struct move_
     return true;
 }
 
-/* The candidate that became the best plan; NULL: it is another search's. */
+/* Gives the candidate that became the best plan; NULL where that is another search's. */
 static struct candidate *find_best(const struct run *run)
 {
     const struct search_plan *best = &run->result->plans[0];
@@ -135,8 +135,8 @@ static bool was_polished(const struct run *run, const struct candidate *like)
     return polished >= POLISH_ALIKE;
 }
 
-/* The best plan; else of all that were judged the one that comes nearest to it, where not enough of its configuration
- * were; NULL: none is near. */
+/* Gives the best plan while it has neighbours to try; else, of judged plans of whose configurations not enough were
+ * polished, the one that comes nearest to it; NULL where none is near. */
 static struct candidate *find_next(const struct run *run)
 {
     struct candidate *best = find_best(run), *next = NULL;
@@ -154,7 +154,7 @@ static struct candidate *find_next(const struct run *run)
     return next;
 }
 
-/* The plan's neighbours, as far as the walk lets them win. *found: there are some. */
+/* Makes candidates of the plan's neighbours, as far as the walk lets them win. *found: there are some. */
 static bool find_neighbours(struct run *run, const struct candidate *like, bool *found)
 {
     const struct candidate from = *like; /* candidates move */

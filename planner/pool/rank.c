@@ -17,7 +17,7 @@ int rank_compare_formula(const void *a, const void *b)
     return (x->config > y->config) - (x->config < y->config);
 }
 
-/* The best of every family come first, then all by the formula. */
+/* Orders the best of every family first, then all by the formula. */
 static int compare_place(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
@@ -75,8 +75,8 @@ static bool walk_by(const struct run *run, const struct candidate *c, enum plan_
                             c->plan->micro_batch_count, below_ns, err);
 }
 
-/* By the clock that makes it shortest; a framework that takes whole blocks posts receives in an order of its own, which
- * nobody can tell it. */
+/* Walks the plan by the clock that makes it shortest; a framework that takes whole blocks posts receives in an order of
+ * its own, which nobody can tell it. */
 static bool walk(const struct run *run, struct candidate *c, int64_t below_ns, struct error *err)
 {
     int64_t step_ns = 0;
@@ -131,7 +131,7 @@ bool rank_moved(struct run *run, struct candidate *moved, int count, int64_t bel
     return false;
 }
 
-/* The closed form gives each chunk its share of the memory, but a plan may share it out otherwise. */
+/* Lets chunks of a device share its memory as they like, since the closed form gives each the same share of it. */
 static bool share_devices(struct run *run, struct arena *arena, const struct config *config, int64_t capacity_bytes,
                           struct partition_problem *problem)
 {
@@ -183,7 +183,7 @@ bool rank_has_pieces(const struct run *run, const struct candidate *c)
     return run->configs[c->config].meshes == 0;
 }
 
-/* The best plans with one cut moved by a layer: the judge wants some to choose from. */
+/* Adds the best plans with one cut moved by a layer, since the judge wants some to choose from. */
 static bool add_neighbours(struct run *run, int *kept, int least)
 {
     for (int i = 0; i < *kept && *kept < least; i++)
@@ -211,7 +211,7 @@ static bool make_plan(struct run *run, struct candidate *c)
     return true;
 }
 
-/* Candidates from `first` on become plans, the new ones move to *kept and behind it, until `most` are kept. */
+/* Makes plans of candidates from `first` on, of which the new ones move to *kept and on, until `most` are kept. */
 static bool keep_new(struct run *run, int first, int most, int *kept)
 {
     for (int i = first; i < run->candidate_count && *kept < most; i++) {
@@ -228,8 +228,8 @@ static bool keep_new(struct run *run, int first, int most, int *kept)
     return true;
 }
 
-/* The first `count`, best of families and by the formula first: of what the walk finds much longer than the best of the
- * first few no more need be known, unless many plans are asked for. */
+/* Walks the first `count`, best of families and by the formula first; of what is much longer than the best of the first
+ * few it finds out no more, unless many plans are asked for. */
 static bool walk_ranked(struct run *run, int count)
 {
     const struct search_options *options = run->options;
@@ -247,7 +247,7 @@ static bool walk_ranked(struct run *run, int count)
     return true;
 }
 
-/* Candidates that become plans move to the front; their number is ranked. */
+/* Moves candidates that become plans to the front; their number is `ranked` in the certificate. */
 bool rank_candidates(struct run *run)
 {
     int wanted = run->options->rank_count > 0 ? run->options->rank_count : RANKED, kept = 0;

@@ -4,7 +4,7 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
 
-/* That of an earlier piece where it is the same. */
+/* Gives the table of the piece with so many bytes less, which is that of an earlier piece where both are the same. */
 static const struct price_table *table_of_piece(struct arena *arena, const struct price_table *from,
                                                 const struct price_table **pieces, int piece, int64_t bytes)
 {
@@ -45,7 +45,7 @@ bool reserve_problem(struct run *run, const struct candidate *c, int64_t capacit
     return run_problem(run, c->config, c->reserve_table ? c->reserve_table : c->table, capacity_bytes, out);
 }
 
-/* Until the formula, which may see less than the layout, does not let the same plan pass again. */
+/* Takes more and more from the stages that lack room, until the formula does not let the same plan pass again. */
 static bool tighten_stages(struct run *run, struct candidate *c, const struct prediction *p)
 {
     struct candidate tight = *c;
@@ -66,7 +66,7 @@ static bool tighten_stages(struct run *run, struct candidate *c, const struct pr
     return true;
 }
 
-/* So much less for all stages that the layout's surplus fits as well, and the same plan does not pass again. */
+/* Takes so much from all stages that the layout's surplus fits as well, and the same plan does not pass again. */
 static bool shrink_all(struct run *run, struct candidate *c, const struct prediction *p)
 {
     int64_t permille = 1005, step_ns = 0;

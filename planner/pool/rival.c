@@ -4,7 +4,7 @@
 #include "planner/pool/pool_parts.h"
 #include <string.h>
 
-/* The other plan differs at most in cuts, layers' strategies and prefetch. */
+/* True when the other plan differs at most in cuts, layers' strategies and prefetch. */
 static bool is_of_shape(const struct plan *plan, const struct plan *other)
 {
     const int64_t numbers[][2] = { { plan->stage_count, other->stage_count },
@@ -25,7 +25,7 @@ static bool is_of_shape(const struct plan *plan, const struct plan *other)
     return true;
 }
 
-/* What the walk says of the rival; 0: it is not of the candidate's shape, or has strategies that are not priced. */
+/* Walks the rival; 0 where it is not of the candidate's shape, or has strategies that are not priced. */
 static bool walk_rival(struct run *run, const struct candidate *c, int64_t *step_ns)
 {
     const struct plan *plan = run->options->rival;

@@ -73,7 +73,7 @@ bool run_is_small(const struct run *run)
     return chain->layer_count <= SMALL_LAYERS && (!chain->branches || chain->place_count <= SMALL_PLACES);
 }
 
-/* Elements that the layer hands on. */
+/* Counts the elements that the layer hands on. */
 static int64_t handed_on(const struct graph *graph, int layer)
 {
     int64_t elements = 1;
@@ -83,8 +83,8 @@ static int64_t handed_on(const struct graph *graph, int layer)
     return elements;
 }
 
-/* Half of the layers or fewer hand on as much as any: Boyer and Moore's vote (1991) names the only one that more may.
- */
+/* True when half of the layers or fewer hand on as much as any: Boyer and Moore's vote (1991) names the only amount
+ * that more may hand on. */
 bool run_has_other_cuts(const struct run *run)
 {
     const struct graph *graph = run->bench.graph;

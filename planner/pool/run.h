@@ -31,8 +31,8 @@ struct candidate {
     uint64_t plan_hash; /* set with it */
     int64_t ranked_ns, capacity_bytes;
     bool is_far; /* its walk ended early: ranked_ns is no more than a bound */
-    /* What its stages must leave free beyond what the formula counts (tighten.c); NULL: nothing. By stage, and as a
-     * table whose stages have less room. */
+    /* Bytes that its stages must leave free beyond what the formula counts (reserve.c), by stage, and as a table whose
+     * stages have less room; NULL: none. */
     const int64_t *reserve_bytes;
     const struct price_table *reserve_table;
     int64_t simulated_ns; /* 0: not simulated, or beaten */
@@ -46,9 +46,9 @@ struct candidate {
     bool simulated;       /* judged, and not for want of memory */
     bool polished;        /* its neighbours had their turn (polish.c) */
 };
-/* So many pieces of work are done at once at most. */
+/* Limits how many pieces of work are done at once. */
 enum { RUN_MOST_AT_ONCE = 16 };
-/* Memory of one piece of work, kept as long as the run. */
+/* An arena for one piece of work, which the run keeps as long as it lasts. */
 struct owned_arena {
     struct arena arena;
     struct owned_arena *next;
@@ -100,32 +100,32 @@ struct run {
     struct error *err;
 };
 
-/* Time limit or cancellation end the search now; run->stopped remembers it. */
+/* True when time limit or cancellation end the search now; run->stopped remembers it. */
 bool run_stops(struct run *run);
-/* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
+/* Calls body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void run_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
-/* So many of these pieces of work are done at once: at least 1, at most RUN_MOST_AT_ONCE. */
+/* Tells how many of these pieces of work are done at once: at least 1, at most RUN_MOST_AT_ONCE. */
 int run_at_once(const struct run *run);
 struct arena *run_arena(struct run *run); /* freed with the run; NULL: out of memory */
-/* Stages, tensor and expert degree, and whether stages have several meshes. */
+/* True when both have as many stages, tensor and expert ranks, and several meshes for a stage or not. */
 bool run_same_family(const struct run *run, int config, int other);
 bool run_is_akin(const struct run *run, const struct config *a, const struct config *b); /* whosever they are */
-/* Any plan will do, and there is one. */
+/* True when any plan will do, and there is one. */
 bool run_has_any(const struct run *run);
-/* What the incumbent takes; INT64_MAX: there is none. */
+/* Gives the incumbent's step; INT64_MAX where there is none. */
 int64_t run_best_step_ns(const struct run *run);
-/* So few layers and ways to cut them that solving and judging often is cheap. */
+/* True when there are so few layers and ways to cut them that solving and judging often is cheap. */
 bool run_is_small(const struct run *run);
-/* What crosses a cut depends on where it is: values skip layers, or most layers hand on more or less than others. */
+/* True when what crosses a cut depends on its place: values skip layers, or layers hand on unequal amounts. */
 bool run_has_other_cuts(const struct run *run);
-/* The part that works now is its origin. */
+/* Adds a candidate; the part that works now is its origin. */
 bool run_add_candidate(struct run *run, const struct candidate *candidate);
 /* Runs a part, unless it is a heuristic that is left out, and notes what it did. */
 bool run_pass(struct run *run, enum search_part part, bool (*body)(struct run *run));
-/* The problem of a configuration with so much memory; false: out of memory. */
+/* Gives the problem of a configuration with so much memory; false when out of memory. */
 bool run_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
                  struct partition_problem *out);
-/* A step of the closed form's schedules that would be no longer than this without filling and draining: so much it may
- * say of a plan of another schedule that is no longer. */
+/* Gives what a step that takes step_ns without filling and draining takes with them: the formula may say so much of a
+ * plan that another schedule makes no longer than step_ns. */
 int64_t run_with_idle_ns(const struct config *config, int64_t step_ns);
 #endif

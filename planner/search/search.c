@@ -233,8 +233,8 @@ static bool list_among(struct run *run)
     return run->configs || fail_memory(run->err);
 }
 
-/* Lists all configurations. Where that takes too long, or they are very many, and the space has a narrower part, it lists
- * those of that part: these are fewer, and some plan is to be found among them. */
+/* Lists all configurations. Where that takes too long, or they are very many, and the space has a narrower part, it
+ * lists those of that part: these are fewer, and some plan is to be found among them. */
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
     if (run->options->among_count > 0)
