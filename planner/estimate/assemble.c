@@ -10,8 +10,8 @@ static void set_piece(struct plan *plan, int piece, int first, int end, const st
     memcpy(plan->stages[stage].atom, config->mesh.size, sizeof config->mesh.size);
 }
 
-/* A stage of replicas from the plan's stage `at` on; the number of them. Its meshes lie one after another, those of
- * stages in their order or in the other one. */
+/* Sets a stage of replicas from the plan's stage `at` on, and gives their number. Its meshes lie one after another,
+ * those of stages in their order or in the other one. */
 static int set_replicas(struct plan *plan, int at, int replicas, int first, int end, const struct config *config)
 {
     int first_rank = config_rank_at(config, at, replicas);
@@ -59,7 +59,7 @@ struct plan *assemble_config(const struct space *space, const struct config *con
     return plan;
 }
 
-/* The strategy whose next copy comes first: (taken + 1/2) / count is least; ties go to the larger count. */
+/* Gives the strategy whose next copy comes first: (taken + 1/2) / count is least; ties go to the larger count. */
 static int next_strategy(const int *count, const int *taken, int strategies)
 {
     int pick = -1;
@@ -74,7 +74,7 @@ static int next_strategy(const int *count, const int *taken, int strategies)
     return pick;
 }
 
-/* The places from `first` on are those of the plan, whose order holds the chain's layers. */
+/* Gives the layers at the places from `first` on their strategies; the plan's order says which layers these are. */
 static void assign_layers(struct plan *plan, int first, int end, const int *order, const struct chain *chain,
                           const struct price_table *table, const struct layer_count *counts, int *count, int *taken)
 {
@@ -123,7 +123,7 @@ struct plan *assemble_partition(const struct space *space, const struct config *
     return plan;
 }
 
-/* Stages that greedy filling up to `most` needs, when each later stage must still get a layer. */
+/* Counts the stages that greedy filling up to `most` needs, when each later stage must still get a layer. */
 static int fill_stages(const int64_t *weight, int stride, int layer_count, int stage_count, int64_t most, int *first)
 {
     int stage = 0;
@@ -164,7 +164,7 @@ static int64_t kept_bytes(const struct layer_price *p, int64_t in_flight)
     return p->weight_bytes + p->tied_bytes + in_flight * p->saved_bytes - p->freed_bytes;
 }
 
-/* The strategy that keeps least of those that need no more than so much in passing; -1: none does. */
+/* Gives the strategy that keeps least of those that need no more than so much in passing; -1 where none does. */
 static int thriftiest(const struct price_table *table, int class_index, int64_t in_flight, int64_t most_passing_bytes)
 {
     const struct layer_price *best = NULL;
@@ -182,7 +182,7 @@ static int thriftiest(const struct price_table *table, int class_index, int64_t 
     return pick;
 }
 
-/* What a stage needs, about; INT64_MAX: some layer needs more in passing. */
+/* Estimates what a stage needs; INT64_MAX where some layer needs more in passing. */
 static int64_t needed_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
                             const int *in_flight, int64_t most_passing_bytes)
 {
@@ -200,7 +200,7 @@ static int64_t needed_bytes(const struct config *config, const struct chain *cha
     return table->base_bytes + kept / config->stages + passing;
 }
 
-/* What layers keep adds up, what they need in passing does not: so much of the latter that both together are least.
+/* Gives the most that layers may need in passing for which this and what they keep are least: only the latter adds up.
  * Some strategy of all layers needs just that. *bytes: what a stage needs then. */
 static int64_t passing_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
                              const int *in_flight, int64_t *bytes)
@@ -219,7 +219,7 @@ static int64_t passing_bytes(const struct config *config, const struct chain *ch
     return best;
 }
 
-/* Cut as if every stage held what the first one holds: it has the most in flight. */
+/* Cuts as if every stage held what the first one holds, which has the most in flight. */
 static void fill_thrifty(struct partition_plan *solution, int *count, const struct config *config,
                          const struct chain *chain, const struct price_table *table, const int *in_flight,
                          int64_t *weight)

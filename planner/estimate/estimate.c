@@ -9,7 +9,7 @@
 #include "planner/lower/lower.h"
 #include <stdlib.h>
 
-/* Extents of the whole step, padding of the vocabulary left out: nobody asked for that work. */
+/* Gives extents of the whole step, without the vocabulary's padding, whose work nobody asked for. */
 static void whole_extents(const struct graph *graph, const struct segment *segment, int64_t extents[MAX_AXES])
 {
     for (int i = 0; i < MAX_AXES; i++) {
@@ -80,8 +80,8 @@ void estimate_free(struct estimate *estimate)
     free(estimate);
 }
 
-/* Without a profile all is analytic; with one, the first micro-batch already has every kind of work that the step has.
- */
+/* Finds where the step's costs come from: without a profile all are analytic; with one, the first micro-batch already
+ * has every kind of work that the step has. */
 void estimate_find_origins(struct prediction *p, const struct program *program, const struct facts *facts)
 {
     if (!facts->profile) {
@@ -119,9 +119,9 @@ static int latest_rank(const struct timeline *timeline)
     return latest;
 }
 
-/* What the report says of the step beside its time: of how many micro-batches it is; tokens of the batch, model FLOPs
- * over the dense peak of all devices. Processor cores have none: the catalogue's is an assumption that real ones
- * exceed. */
+/* Fills in what the report says of the step beside its time: of how many micro-batches it is; tokens of the batch,
+ * model FLOPs over the dense peak of all devices. Processor cores have none: the catalogue's is an assumption that real
+ * ones exceed. */
 void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
                          const struct facts *facts)
 {
@@ -156,8 +156,8 @@ int64_t estimate_program_effort(const struct program *program)
     return effort;
 }
 
-/* Whether the program takes at least so long already before layout has made its bytes wait for each other. Simulating
- * is cheaper than layout. */
+/* Tells whether the program takes at least so long already before layout has made its bytes wait for each other, since
+ * simulating is cheaper than layout. */
 static bool is_beaten(struct estimate *estimate, const struct program *program, const struct durations *durations,
                       const struct judging *judging, int64_t worth_ns, struct error *err)
 {

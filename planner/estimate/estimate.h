@@ -36,11 +36,11 @@ struct estimate {
  */
 bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
                    struct error *err);
-/* The same by the plan's program, where it is there already: laid out. */
+/* Estimates a plan by its program, where that is there already: laid out. */
 bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
                       struct error *err);
 struct timeline;
-/* And the step that was simulated for it, which the caller frees too: where it is drawn. */
+/* Gives also the step that was simulated for it, which the caller frees too, since that is drawn. */
 bool estimate_timeline(struct estimate **out, struct timeline **timeline, const struct program *program,
                        const struct facts *facts, struct error *err);
 struct chain;
@@ -69,8 +69,8 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
-/* The same, but what further micro-batches take is simulated, too (pace.h), not priced; so it wants no prices. shelf:
- * where the pace may stand already, and stays; may be NULL. */
+/* Judges like it, but what further micro-batches take is simulated, too (pace.h), and not priced; so it wants no
+ * prices. shelf: where the pace may stand already, and stays; may be NULL. */
 bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const struct model *model,
                          const struct graph *graph, const struct plan *plan, const struct facts *facts,
                          int64_t worth_ns, struct error *err);
@@ -92,30 +92,30 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
  * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
  */
 bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err);
-/* The same of a plan whose program, or that of as many micro-batches as settle, is laid out. */
+/* Gives them for a plan whose program, or that of as many micro-batches as settle, is laid out. */
 bool estimate_program_bytes(int64_t *bytes, const struct program *program, const struct model *model,
                             const struct plan *plan, struct error *err);
-/* What each stage holds at least, (stages), by the prices of its layers: of plans whose schedule computes weights'
- * gradients apart from inputs', what is kept for them, of which the closed form knows nothing. */
+/* Gives what each stage holds at least, (stages), by the prices of its layers. It counts what schedules that compute
+ * weights' gradients apart from inputs' keep for them, of which the closed form knows nothing. */
 bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct chain *chain,
                          const struct price_table *table, struct error *err);
-/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
- * Replicas and copies of the model each see a share of them. */
+/* Gives the number of micro-batches after which a further one only repeats: all stages have been full once and memory
+ * has reached its peak. Replicas and copies of the model each see a share of them. */
 int estimate_settled_micro_batches(const struct plan *plan);
-/* Twice as many whole groups of them, and what is left over once. */
+/* Gives twice as many whole groups of them, and what is left over once. */
 int estimate_twice_settled(const struct plan *plan);
-/* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
+/* Estimates the effort (struct estimate) of judging on few beforehand, right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);
-/* About the instructions of that, beforehand. */
+/* Estimates the instructions of that beforehand. */
 int64_t estimate_instrs(const struct plan *plan);
-/* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */
+/* True when that is another program than the plan's: then a stage fits only if it leaves some room. */
 bool estimate_shortens(const struct plan *plan);
-/* What of so many bytes estimate_plan_steady() lets the program of such a plan have. */
+/* Gives what of so many bytes estimate_plan_steady() lets the program of such a plan have. */
 int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan);
 void estimate_free(struct estimate *estimate);                    /* accepts NULL */
 int64_t estimate_peak_bytes(const struct prediction *prediction); /* of its fullest stage */
 
 /* Usable bytes of the type of device that has most; of each stage: cost_stage_available_bytes(). */
-/* Floating-point operations that one step of the model needs (see struct estimate). */
+/* Counts the floating-point operations that one step of the model needs (see struct estimate). */
 double estimate_model_flops(const struct graph *graph);
 #endif

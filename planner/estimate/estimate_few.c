@@ -49,14 +49,14 @@ int estimate_micro_batch_unit(const struct plan *plan)
     return turns * (schedule->grouped ? schedule_group(plan) : schedule_unit(schedule, plan->stage_count));
 }
 
-/* How many micro-batches' activations the stage holds at once when a step has so many micro-batches. */
+/* Gives how many micro-batches' activations the stage holds at once in a step of so many micro-batches. */
 static int places(const struct plan *plan, int stage, int micro_batches)
 {
     struct schedule_place place = schedule_place_even(plan->stage_count, stage, micro_batches, 0);
     return schedule_held(schedules[plan->schedule], &place);
 }
 
-/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. */
+/* Gives the fewest micro-batches that need as many places as all: fewer may need more where steps overlap. */
 static int alike_micro_batches(const struct plan *plan, int few)
 {
     for (; few < plan->micro_batch_count; few++) {
@@ -74,7 +74,7 @@ int estimate_settled_micro_batches(const struct plan *plan)
     int in_flight = 0, turns = 1;
     for (int s = 0; s < plan->stage_count; s++) {
         struct schedule_place place = schedule_place_of(plan, s);
-        /* A group of micro-batches is through all its chunks before the next one begins. */
+        /* a group of micro-batches is through all its chunks before the next one begins */
         int64_t held = schedule_held(schedules[plan->schedule], &place);
         in_flight =
             (int)max_i64(in_flight, schedules[plan->schedule]->grouped ? ceil_div(held, plan->chunk_count) : held);
@@ -92,8 +92,8 @@ int estimate_twice_settled(const struct plan *plan)
     return 2 * settled - settled % estimate_micro_batch_unit(plan);
 }
 
-/* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
- */
+/* Adds `more` to the step: its parts grow in proportion, but not the optimizer, which runs once, nor filling and
+ * draining. */
 static void lengthen(struct prediction *p, int64_t more)
 {
     more = min_i64(more, MAX_TIME_NS - p->step_ns);
@@ -109,8 +109,8 @@ static void lengthen(struct prediction *p, int64_t more)
     p->step_ns += more;
 }
 
-/* What the further micro-batches take, whose prices are more_ns beside few_ns of the others. Where steps run into each
- * other nothing fills or drains, and all are as much longer, or shorter, than their prices as the few were. */
+/* Gives what the further micro-batches take, whose prices are more_ns beside few_ns of the others. Where steps run into
+ * each other nothing fills or drains, and all are as much longer, or shorter, than their prices as the few were. */
 static int64_t longer_ns(const struct plan *plan, const struct prediction *few, int64_t few_ns, int64_t more_ns)
 {
     if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
@@ -147,8 +147,8 @@ int64_t estimate_instrs(const struct plan *plan)
     return LAYER_INSTRS * looked_at(plan) * plan->layer_count;
 }
 
-/* As if it had been judged on few micro-batches: how much a plan is worth does not hang on how exactly it is looked at.
- */
+/* Counts the effort as if the plan had been judged on few micro-batches, since what it is worth does not hang on how
+ * exactly it is looked at. */
 static int64_t effort_of_few(const struct plan *plan, int64_t effort)
 {
     return (int64_t)((double)effort * (double)estimate_effort(plan) /
@@ -162,8 +162,8 @@ static bool is_periodic(const struct plan *plan)
            !schedules[plan->schedule]->asynchronous;
 }
 
-/* What no layout can change by more than one part in so many is good enough where the step would not be simulated whole
- * in any case. */
+/* True when no layout can change the step by more than one part in so many, which is good enough where it would not be
+ * simulated whole in any case. */
 static bool is_near(const struct plan *plan, const struct timeline *timeline, const struct period *period,
                     int64_t periods)
 {
@@ -173,8 +173,8 @@ static bool is_near(const struct plan *plan, const struct timeline *timeline, co
            llabs(period->step_slack_ns + slack_ns) <= (timeline->step_ns + further_ns) / NEAR_SHARE;
 }
 
-/* The estimate of the whole plan by the program of a shorter one, which is changed; NULL where it proves nothing, and
- * then the period that it has, if any. */
+/* Estimates the whole plan by the program of a shorter one, which it changes; *out is NULL where that proves nothing,
+ * and *period is then the one that it has, if any. */
 static bool judge_by_period(struct estimate **out, struct period *period, struct program *program,
                             const struct model *model, const struct plan *plan, const struct facts *facts,
                             struct error *err)
@@ -274,7 +274,7 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     return ok;
 }
 
-/* About the effort of so many micro-batches, by what the estimate's took. */
+/* Estimates the effort of so many micro-batches by what the estimate's took. */
 static int64_t effort_like(const struct estimate *few, const struct plan *plan, int64_t micro_batches)
 {
     int64_t each = few->program_instrs / plan->stage_count;
@@ -310,9 +310,9 @@ static bool is_doubted(const struct plan *plan, const struct estimate *few, int6
            (llabs(few->prediction.step_ns - few_ns) > few_ns / DOUBT_SHARE || waits(few, few_ns));
 }
 
-/* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. Of chunks,
- * whose passes come in a longer pattern, more are looked at. Neither step is laid out where the few micro-batches
- * hardly wait for bytes that are used again. */
+/* Gives what the further micro-batches take by the pace of a longer step, since in full pipelines one is like the
+ * other. Of chunks, whose passes come in a longer pattern, more are looked at. Neither step is laid out where the few
+ * micro-batches hardly wait for bytes that are used again. */
 static bool simulate_more(int64_t *more_ns, struct estimate *few, int64_t few_ns, const struct model *model,
                           const struct plan *plan, const struct facts *facts, struct error *err)
 {
@@ -371,7 +371,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     return true;
 }
 
-/* What no layout makes fit is not laid out, and nobody asks for its time. */
+/* True when the plan lacks memory in any layout: it is not laid out then, and nobody asks for its time. */
 static bool lacks_paced(struct prediction *p, const struct pace *pace, const struct facts *facts)
 {
     p->fits = true;
@@ -383,7 +383,7 @@ static bool lacks_paced(struct prediction *p, const struct pace *pace, const str
     return !p->fits;
 }
 
-/* The step that is worth it and fits, and its memory. */
+/* Measures a step that is worth it and fits, and its memory. */
 static bool measure_paced(struct estimate *estimate, struct pace *pace, const struct paced_apart *apart,
                           const struct facts *facts, struct error *err)
 {

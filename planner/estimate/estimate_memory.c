@@ -11,13 +11,13 @@
 #include "planner/program/schedule.h"
 #include <string.h>
 
-/* Where places repeat with every step, what a round of them leaves over moves the rest about. */
+/* Gives more rooms where places repeat with every step, since what a round leaves over moves the rest about. */
 static int usual_rooms(const struct plan *plan)
 {
     return schedules[plan->schedule]->asynchronous ? 3 : 1;
 }
 
-/* Most bytes b for which b and its rooms are no more than these. */
+/* Gives the most bytes b for which b and its rooms are no more than these. */
 static int64_t without_rooms(int64_t bytes, int rooms)
 {
     return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
@@ -33,7 +33,7 @@ static int64_t with_rooms(int64_t bytes, int rooms)
     return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;
 }
 
-/* What persists of further micro-batches: a loss each. */
+/* Counts the bytes that persist of further micro-batches: a loss each. */
 static int64_t losses_bytes(const struct program *program, int stage, int further)
 {
     int micros = program->plan->micro_batch_count;
@@ -58,7 +58,7 @@ int64_t estimate_enough_bytes(const struct program *program, int stage, const st
     return without_rooms(available - losses_bytes(program, stage, judging->left_out), judging->rooms);
 }
 
-/* Host memory, likewise: none where nobody offloads. */
+/* Fills in the host's memory likewise; there is none where nobody offloads. */
 static void fill_host(struct prediction *p, const struct program *program, const struct facts *facts, int rooms)
 {
     int64_t most = 0;
@@ -87,7 +87,7 @@ void estimate_fill_bytes(struct prediction *p, const struct program *program, co
     fill_host(p, program, facts, judging->rooms);
 }
 
-/* What the fullest stage holds. */
+/* Fills in what the fullest stage holds, by its layout's contents. */
 static bool fill_contents(struct prediction *p, struct arena *arena, const struct program *program, struct error *err)
 {
     struct stage_memory memory;
@@ -134,8 +134,8 @@ struct judging estimate_judging_paced(const struct pace *pace)
     return pace->further > 0 ? estimate_judging_shortened(pace->plan) : (struct judging){ 0 };
 }
 
-/* Micro-batches take turns in a stage's places: after so many all stages are where they were. Of many places, most are.
- */
+/* Gives after how many micro-batches, which take turns in a stage's places, all stages are where they were. Of many
+ * places, most are. */
 static int64_t turns_in_places(const struct plan *plan)
 {
     enum { MOST_TURNS = 64 };
@@ -149,8 +149,8 @@ static int64_t turns_in_places(const struct plan *plan)
     return turns;
 }
 
-/* How many micro-batches the second look is at, after one at few that took so many instructions; 0: none is worth it.
- * The last ones find the places that those of the whole step find. */
+/* Gives how many micro-batches the second look is at, after one at few that took so many instructions; 0 where none is
+ * worth it. The last ones find the places that those of the whole step find. */
 static int settling_micro_batches(const struct plan *plan, int64_t few_instrs, int few)
 {
     int64_t all = plan->micro_batch_count, most = SETTLE_INSTRS * (int64_t)few / max_i64(few_instrs, 1);
@@ -160,7 +160,7 @@ static int settling_micro_batches(const struct plan *plan, int64_t few_instrs, i
     return more < 2 * few ? 0 : (int)more;
 }
 
-/* The plan's program, or that of fewer micro-batches, with its offsets. */
+/* A plan's program, or that of fewer micro-batches, with its offsets. */
 struct layouts {
     struct graph *graph;
     struct plan *plan;
@@ -199,7 +199,7 @@ bool estimate_settle(struct estimate *estimate, const struct model *model, const
     return good;
 }
 
-/* The most with which the search for a layout is content, if it was content with this. */
+/* Raises *arena_bytes to what a search for a layout is content with; false where the layout was not that good. */
 static bool promise_good(int64_t *arena_bytes, int64_t good_bytes)
 {
     int64_t most = round_up(good_bytes, ARENA_ALIGNMENT_BYTES);
@@ -258,8 +258,8 @@ bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct
     return good;
 }
 
-/* What layers of one piece hold: at all times, of each micro-batch between forward and backward, and of each whose
- * weights' gradients alone are still to come. */
+/* Bytes that layers of one piece hold: at all times, of each micro-batch between forward and backward, and of each
+ * whose weights' gradients alone are still to come. */
 struct held {
     int64_t always, saved, deferred;
 };

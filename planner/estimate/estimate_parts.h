@@ -4,9 +4,9 @@
 #include "planner/estimate/estimate.h"
 #include "planner/estimate/pace.h"
 
-/* How a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches; and
- * what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more may
- * pack a little worse, and what they leave behind. */
+/* Says how a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches;
+ * and what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more
+ * may pack a little worse, and what they leave behind. */
 struct judging {
     bool always, shortened;
     int rooms, left_out; /* micro-batches */
@@ -14,35 +14,35 @@ struct judging {
 
 /* ---- estimate.c ---- */
 struct estimate *estimate_new(int stage_count); /* NULL: no memory */
-/* Everything but the rates, which need the true batch. worth_ns: INT64_MAX, or what a step must stay below. */
+/* Estimates all but the rates, which need the true batch. worth_ns: what a step must stay below, or INT64_MAX. */
 bool estimate_judge(struct estimate **out, const struct graph *graph, const struct plan *plan,
                     const struct facts *facts, const struct judging *judging, int64_t worth_ns, struct error *err);
-/* The length of the program that is judged, and about how long that takes. */
+/* Notes the length of the program that is judged, and about how long that takes. */
 void estimate_note_length(struct estimate *estimate, const struct program *program);
 int64_t estimate_program_effort(const struct program *program);
 int64_t estimate_stage_effort(int64_t instr_count);
-/* The step that was simulated, where its costs come from, and its breakdown. */
+/* Fills in the step that was simulated, where its costs come from, and its breakdown. */
 void estimate_fill_step(struct estimate *estimate, const struct program *program, const struct timeline *timeline,
                         const struct facts *facts);
 void estimate_find_origins(struct prediction *p, const struct program *program, const struct facts *facts);
-/* What the report says of the step beside its time. */
+/* Fills in what the report says of the step beside its time. */
 void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
                          const struct facts *facts);
 
 /* ---- estimate_memory.c ---- */
-/* How a plan is judged on few micro-batches. */
+/* Says how a plan is judged on few micro-batches. */
 struct judging estimate_judging_shortened(const struct plan *plan);
-/* By a pace's few. */
+/* Says how it is judged by a pace's few. */
 struct judging estimate_judging_paced(const struct pace *pace);
-/* What the program's arena promises of the stage's memory. */
+/* Gives what the program's arena promises of the stage's memory. */
 int64_t estimate_stage_bytes(const struct program *program, int stage, const struct judging *judging);
-/* The most bytes of a stage's arena that promise what its device has. */
+/* Gives the most bytes of a stage's arena that promise what its device has. */
 int64_t estimate_enough_bytes(const struct program *program, int stage, const struct facts *facts,
                               const struct judging *judging);
-/* The bytes of a program that is laid out, against the devices'. */
+/* Fills in the bytes of a program that is laid out, against the devices'. */
 void estimate_fill_bytes(struct prediction *p, const struct program *program, const struct facts *facts,
                          const struct judging *judging);
-/* The same, and what they are on the fullest stage. Fails for want of memory. */
+/* Fills in the same, and what they are on the fullest stage. Fails for want of memory. */
 bool estimate_fill_memory(struct estimate *estimate, const struct program *program, const struct facts *facts,
                           const struct judging *judging, struct error *err);
 /**
@@ -57,8 +57,8 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
 /* ---- estimate_few.c ---- */
 /* Numbers of micro-batches that leave no replica without work and that the schedule takes are multiples of it. */
 int estimate_micro_batch_unit(const struct plan *plan);
-/* The same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on failure
- * too. */
+/* Makes the same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on
+ * failure too. */
 bool estimate_shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
                       int micro_batches, struct error *err);
 #endif

@@ -72,7 +72,7 @@ bool pace_bound(struct pace *pace, struct error *err)
     return pace->least_bytes || fail_memory(err);
 }
 
-/* Its layout changes these alone of what a simulation reads. */
+/* Keeps the early lists, since layout changes these alone of what a simulation reads. */
 static bool keep_early(struct pace *pace, struct error *err)
 {
     const struct program *few = pace->few.program;
@@ -136,7 +136,7 @@ void paced_apart_close(struct paced_apart *apart)
     apart->priced = false;
 }
 
-/* What the further micro-batches take, if so many take ns. */
+/* Gives what the further micro-batches take, if so many take ns. */
 static int64_t further_ns(const struct pace *pace, int64_t ns, int micro_batches)
 {
     return mul_div_i64(ns, pace->further, micro_batches, MAX_TIME_NS);
@@ -164,8 +164,8 @@ bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena 
     return true;
 }
 
-/* What the stage's parts leave of the step are waits for bytes that are used again. All that communicates comes later
- * by them, and gets its share. */
+/* Shares out what the stage's parts leave of the step, which are waits for bytes that are used again: all that
+ * communicates comes later by them, and gets its share. */
 static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
 {
     int64_t communication_ns = 0, left_ns = waits_ns;
@@ -179,7 +179,7 @@ static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
     ns[TIME_BUBBLE] += left_ns;
 }
 
-/* The further micro-batches at their pace, and where that is told without layout each waits for bytes as long as the
+/* Adds the further micro-batches at their pace; where that is told without layout, each waits for bytes as long as the
  * few do in the mean. */
 bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
                struct paced_step *out, struct error *err)

@@ -24,13 +24,13 @@ struct pace {
     int64_t *least_bytes; /* (stages) that few's layout promises at least, whatever it is; NULL: nobody has asked */
     bool uneven, longer_laid_out; /* uneven: longer is laid out, too, when the plan is timed */
 };
-/* What a step takes, and each stage's part of it; (stages) adds up to step_ns. */
+/* A step's time, and each stage's part of it; (stages) adds up to step_ns. */
 struct paced_step {
     int64_t step_ns;
     int stage_count, last_stage; /* last_stage ends last */
     int64_t (*time_ns)[TIME_KIND_COUNT];
 };
-/* The same if no bytes are used twice, and of which few that is told. paced_apart_close() ends it. */
+/* A step's time if no bytes are used twice, and which few tell it. paced_apart_close() ends it. */
 struct paced_apart {
     int64_t step_ns;
     struct paced_step few, longer;
@@ -38,26 +38,26 @@ struct paced_apart {
     struct durations durations; /* of few's instructions under these facts, which its layout does not change */
 };
 void paced_apart_close(struct paced_apart *apart);
-/* In full pipelines one micro-batch is like the other. Where passes come in a longer pattern, of chunks, split backward
- * passes and copies that drift, waits for bytes do, too: more micro-batches are looked at, both times laid out. */
+/* True when passes come in a longer pattern, of chunks, split backward passes or drifting copies, and waits for bytes
+ * too: then more micro-batches are looked at, both times laid out. Else one is like the other in full pipelines. */
 bool pace_is_uneven(const struct plan *plan);
 /* Lowers the program that is laid out, others when they are needed. plan: plan_check()ed. The caller closes it, on
  * failure too. */
 bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err);
 void pace_close(struct pace *pace);
-/* Micro-batches of `few`. */
+/* Gives the number of micro-batches of `few`. */
 static inline int pace_micro_batches(const struct pace *pace)
 {
     return pace->plan->micro_batch_count - pace->further;
 }
-/* The step under these facts as if no bytes were used twice, in the arena: hardly more than the plan takes. */
+/* Times the step under these facts as if no bytes were used twice, in the arena: hardly more than the plan takes. */
 bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena *arena, struct paced_apart *out,
                      struct error *err);
 /* Finds `least_bytes`, once: soon known beside what a layout takes. */
 bool pace_bound(struct pace *pace, struct error *err);
 /* Lays `few` out, once: it tells the memory. */
 bool pace_lay_out(struct pace *pace, struct error *err);
-/* The step, when it is laid out. apart: under the same facts; where few is all it may be empty. */
+/* Times the step, when it is laid out. apart: under the same facts; where few is all it may be empty. */
 bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
                struct paced_step *out, struct error *err);
 #endif

@@ -33,7 +33,7 @@ void pace_shelf_close(struct pace_shelf *shelf)
     shelf->count = 0;
 }
 
-/* The pace at the place leaves it. */
+/* Takes the pace at the place off the shelf. */
 static struct kept_pace *take_place(struct pace_shelf *shelf, int place)
 {
     struct kept_pace *kept = shelf->places[place];
@@ -87,7 +87,7 @@ static size_t bytes_of(const struct pace *pace)
     return bytes + (pace->longer.program ? program_bytes(pace->longer.program) : 0);
 }
 
-/* The longest unused that has no room on the shelf any more, off it; NULL: there is room. */
+/* Takes the longest unused pace off the shelf where that has no room for all; NULL where there is room. */
 static struct kept_pace *take_excess(struct pace_shelf *shelf)
 {
     size_t bytes = 0;

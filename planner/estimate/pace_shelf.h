@@ -6,7 +6,7 @@
 #include "planner/estimate/pace.h"
 #include <stdatomic.h>
 
-/* PACE_ROOM_BYTES: what all that stand on a shelf may take; then the longest unused go. */
+/* PACE_ROOM_BYTES limits what all that stand on a shelf may take; beyond it the longest unused go. */
 enum { PACE_PLACES = 16, PACE_ROOM_BYTES = 1 << 28 };
 struct kept_pace {
     struct plan *plan; /* a copy */
@@ -23,9 +23,9 @@ struct pace_shelf {
 };
 void pace_shelf_open(struct pace_shelf *shelf);
 void pace_shelf_close(struct pace_shelf *shelf);
-/* The pace of an equal plan, off the shelf or opened: pace_open(). shelf: NULL: opened. The caller gives it back. */
+/* Takes the pace of an equal plan off the shelf, or opens it: pace_open(). The caller gives it back. */
 bool pace_take(struct kept_pace **out, struct pace_shelf *shelf, const struct model *model, const struct plan *plan,
                struct error *err);
-/* It is taken over; shelf: NULL: freed. kept: may be NULL. */
+/* Takes kept over, which may be NULL; without a shelf it is freed. */
 void pace_give(struct pace_shelf *shelf, struct kept_pace *kept);
 #endif

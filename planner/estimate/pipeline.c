@@ -40,7 +40,7 @@ struct walking {
     int64_t below_ns, too_long_ns; /* too_long_ns: 0, or no less than below_ns, and the step takes no less */
 };
 
-/* The piece's layers, by place. */
+/* Gives the prices of the piece's layers, by place. */
 static const struct layer_price **prices_of(const struct pipeline *p, int piece)
 {
     return p->price[p->pieces[piece].copy];
@@ -51,7 +51,7 @@ static int ring(int64_t use)
     return (int)(use % (MAX_AHEAD + 1));
 }
 
-/* How much of the layer's backward pass is left for its phase: the weights' gradients are computed last, or apart. */
+/* Gives how much of the layer's backward pass is left for its phase: weights' gradients are computed last, or apart. */
 static int64_t phase_ns(const struct layer_price *price, enum action_kind kind)
 {
     int64_t whole_ns = price->backward_ns - price->wait_ns, weight_ns = min_i64(price->least_weight_ns, whole_ns);
@@ -67,8 +67,8 @@ static void issue_reduction(struct stage_walk *s, int64_t use)
     p->reduce_ns = 0;
 }
 
-/* A layer's gradients keep their bytes until the layer after the next (planner/layout/lives.h), which waits for their
- * reduction. */
+/* Lets a layer wait for the reduction of the one HELD_USES before it, whose gradients keep their bytes until then
+ * (planner/layout/lives.h). */
 static void wait_for_bytes(struct stage_walk *s)
 {
     int64_t use = s->uses - HELD_USES;
@@ -78,14 +78,14 @@ static void wait_for_bytes(struct stage_walk *s)
     s->compute_ns = max_i64(s->compute_ns, s->pending[ring(use)].end_ns);
 }
 
-/* What the lane moves in a pass, and what the path and the lane lose by that. */
+/* Gives what the path or the lane loses by what the lane moves in a pass. */
 static int64_t lost_ns(int64_t moved_ns, int64_t loss_ppm)
 {
     return (int64_t)((double)moved_ns * (double)loss_ppm * 1e-6);
 }
 
-/* One layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that use's
- * reduction; rest_ns of it comes after the last of them. Returns when it begins. */
+/* Runs one layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that
+ * use's reduction; rest_ns of it comes after the last of them. Returns when it begins. */
 static int64_t run_use(const struct pipeline *p, struct stage_walk *s, int64_t compute_ns, int64_t gather_ns,
                        int64_t rest_ns)
 {
@@ -109,8 +109,8 @@ static int64_t *there_of(const struct walking *w, int link, bool backward, const
     return &w->there_ns[(2 * link + backward) * w->p->micro_batches + (int)pass->micro];
 }
 
-/* A layer waits for what it is the first to read, backward for the gradients of what it made; place below 0: for all
- * that the pass reads. */
+/* Lets a layer wait for what it is the first to read, backward for the gradients of what it made; at a place below 0
+ * for all that the pass reads. */
 static void wait_for_others(struct walking *w, const struct event *pass, int place, bool backward)
 {
     const struct piece *piece = &w->p->pieces[pass->number];
@@ -122,7 +122,7 @@ static void wait_for_others(struct walking *w, const struct event *pass, int pla
     }
 }
 
-/* What the layer was the last to make for another piece, or to add to its gradients; below 0: what the pass makes. */
+/* Hands on what the layer was the last to make for another piece, or to add to its gradients; below 0 all of it. */
 static void hand_on(struct walking *w, const struct event *pass, int place, bool backward)
 {
     const struct piece *piece = &w->p->pieces[pass->number];
@@ -133,21 +133,21 @@ static void hand_on(struct walking *w, const struct event *pass, int place, bool
     }
 }
 
-/* Whether a pass may take the layer and the one after it in its direction as one: between them nothing comes, goes or
- * is exchanged. */
+/* True when a pass may take the layer and the one after it in its direction as one, since between them nothing comes,
+ * goes or is exchanged. */
 static bool is_joined(const struct walking *w, int from, int to, bool backward)
 {
     return backward ? !w->reads[from] && !w->makes[to] : !w->makes[from] && !w->reads[to];
 }
 
-/* Whether of the next layers compute is all that counts: nothing is gathered, and the stage's uses of the lane, and
+/* True when compute is all that counts of the next layers: nothing is gathered, and the stage's uses of the lane, and
  * those shortly before, need not be issued between them. */
 static bool is_plain(const struct walking *w, const struct stage_walk *s)
 {
     return !s->gathers && s->uses - s->last_exchange > max_i64(w->p->ahead + 1, HELD_USES);
 }
 
-/* Such layers, as many as follow each other from `place` on, up to the piece's end; 0: it must be looked at alone. */
+/* Counts plain layers that follow each other from `place` to the piece's end; 0 where this one is looked at alone. */
 static int run_length(const struct walking *w, const struct stage_walk *s, const struct piece *piece, int place,
                       bool backward)
 {
@@ -160,7 +160,7 @@ static int run_length(const struct walking *w, const struct stage_walk *s, const
     return count;
 }
 
-/* Such layers at once. */
+/* Runs plain layers at once, since nothing happens between them. */
 static void run_plainly(struct stage_walk *s, int64_t compute_ns, int count)
 {
     s->compute_ns += compute_ns;
@@ -195,7 +195,7 @@ static void run_forward(struct walking *w, const struct event *pass)
     w->pieces[pass->number].gathered = true;
 }
 
-/* One layer's phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
+/* Runs one layer's phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
 static void run_backward_layer(const struct pipeline *p, struct stage_walk *s, const struct layer_price *price,
                                enum action_kind kind, bool last)
 {
@@ -240,7 +240,7 @@ static void run_backward(struct walking *w, const struct event *pass)
     }
 }
 
-/* A pass whose layers are all plain, with nothing between them; false: it is not. */
+/* Runs a pass at once whose layers are all plain, with nothing between them; false where it is not such a pass. */
 static bool run_whole(struct walking *w, const struct event *pass)
 {
     struct stage_walk *s = &w->stages[pass->stage];
@@ -297,7 +297,7 @@ static int64_t stage_end(struct walking *w, int stage)
     return max_i64(s->compute_ns, s->lane_ns);
 }
 
-/* The stage's part of the norm, or else what comes after it. */
+/* Gives the stage's part of the norm, or else what comes after it. */
 static int64_t step_part_ns(const struct pipeline *p, int stage, bool norm)
 {
     int64_t ns = 0;
@@ -312,7 +312,7 @@ static int64_t step_part_ns(const struct pipeline *p, int stage, bool norm)
     return ns;
 }
 
-/* The step's end: with clipping no stage updates before all have exchanged their parts of the norm. */
+/* Gives the step's end: with clipping no stage updates before all have exchanged their parts of the norm. */
 static int64_t updated_ns(const struct pipeline *p, const int64_t *end_ns)
 {
     int64_t known_ns = 0, last_ns = 0;
@@ -336,7 +336,7 @@ static bool step_end(struct walking *w, const struct chain *chain, int64_t *out,
     return true;
 }
 
-/* Whether all that stages do, one after the other, might not fit 63 bits twice. */
+/* True when all that stages do, one after the other, might not fit 63 bits twice. */
 static bool is_beyond(const struct pipeline *p)
 {
     double all = (double)p->table->norm_exchange_ns, times = p->micro_batches + p->further;
@@ -375,7 +375,7 @@ static int64_t steady_step_ns(const struct pipeline *p)
     return longest + p->table->norm_exchange_ns;
 }
 
-/* What passes compute. */
+/* Lists what passes compute, so that a pass whose layers are all plain takes one sum. */
 static bool list_work(struct walking *w, struct arena *arena)
 {
     const struct pipeline *p = w->p;
@@ -394,8 +394,8 @@ static bool list_work(struct walking *w, struct arena *arena)
     return true;
 }
 
-/* What the piece computes and exchanges, and what its stage has to compute: in the micro-batches that are walked, and
- * in those that are not. */
+/* Sums up what the piece computes and exchanges, and what its stage has to compute: in the micro-batches that are
+ * walked, and in those that are not. */
 static void start_piece(struct walking *w, int number)
 {
     const struct pipeline *p = w->p;
@@ -443,8 +443,8 @@ static bool start_walk(struct walking *w, struct arena *arena)
     return true;
 }
 
-/* What the micro-batches that were not walked take: full pipelines repeat, so each takes what one of `middle` did,
- * those that fill the pipeline left out, at the stage where that was most. */
+/* Gives what the micro-batches that were not walked take: full pipelines repeat, so each takes what one of `middle`
+ * did, those that fill the pipeline left out, at the stage where that was most. */
 static int64_t further_ns(const struct walking *w, int filling, int middle)
 {
     const struct pipeline *p = w->p;

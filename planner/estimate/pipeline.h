@@ -10,12 +10,12 @@
 #include "planner/cut/partition.h"
 
 struct pipeline_shelf;
-/* ns of one step of the plan with micro_batches micro-batches. Of many, some are walked, and the others take what those
- * in the middle do: full pipelines repeat (tests/test_walk.c holds that against the whole walk). The walk of a step
- * that is found to take below_ns or longer ends there: *out is then from below_ns on, and no more than the step takes.
- * INT64_MAX: all is walked. table prices the plan's strategies: a layer whose strategy it does not have fails. facts:
- * the links between any two stages; NULL: each message takes what the table says of the first two. shelf: may be NULL.
- */
+/* Gives the ns of one step of the plan with micro_batches micro-batches. Of many, some are walked, and the others take
+ * what those in the middle do: full pipelines repeat (tests/test_walk.c holds that against the whole walk). The walk of
+ * a step that is found to take below_ns or longer ends there: *out is then from below_ns on, and no more than the step
+ * takes. INT64_MAX: all is walked. table prices the plan's strategies: a layer whose strategy it does not have fails.
+ * facts: the links between any two stages; NULL: each message takes what the table says of the first two. shelf: may be
+ * NULL. */
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
                       const struct facts *facts, struct pipeline_shelf *shelf, int micro_batches, int64_t below_ns,
                       struct error *err);

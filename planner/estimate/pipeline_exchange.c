@@ -5,7 +5,7 @@
 #include "planner/estimate/pipeline_parts.h"
 
 enum { HOLDERS = 8 }; /* at most; more stages are not counted */
-/* Those that hold the weight, and what a rank of each has of its gradient. */
+/* The stages that hold the weight, and what a rank of each has of its gradient. */
 struct holders {
     int stage[HOLDERS], count;
     int64_t bytes;
@@ -24,7 +24,7 @@ static struct holders list_holders(const struct pipeline *p, const struct chain 
     return h;
 }
 
-/* Each sends to every other and gets its part, in the order of stages, one message after the other either way. */
+/* Lets each send to every other and get its part, in the order of stages, one message after the other either way. */
 static void exchange_tied(const struct pipeline *p, const struct chain *chain, int64_t *end_ns)
 {
     struct holders h = list_holders(p, chain);
@@ -44,7 +44,7 @@ static void exchange_tied(const struct pipeline *p, const struct chain *chain, i
         end_ns[h.stage[i]] = max_i64(in_ns[i], out_ns[i]);
 }
 
-/* What a layer and its copy exchange: the gradients that no other layer has. */
+/* Times what a layer and its copy exchange: the gradients that no other layer has. */
 static int64_t copy_ns(const struct pipeline *p, const struct chain *chain, int stage, int other, int place)
 {
     const struct layer_price *price = p->price[plan_stage_of_copy(p->plan, place, 0) != stage][place];
@@ -54,7 +54,7 @@ static int64_t copy_ns(const struct pipeline *p, const struct chain *chain, int 
     return parts > 0 ? parts * cost_between_stages(p->facts, p->plan, stage, other, ceil_div(bytes, parts)).ns : 0;
 }
 
-/* The second copy lies on the stages from the last one back. */
+/* Lets each stage exchange with its copy: the second copy of the model lies on the stages from the last one back. */
 static void exchange_copies(const struct pipeline *p, const struct chain *chain, int64_t *end_ns)
 {
     for (int k = 0; k < p->plan->stage_count / 2; k++) {

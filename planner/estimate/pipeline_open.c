@@ -12,7 +12,7 @@ static double elements_of(const struct graph *graph, int layer)
     return elements;
 }
 
-/* The layer's value from the maker to the reader, or its gradient back. */
+/* Times the layer's value from the maker to the reader, or its gradient back. */
 static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int layer, const struct link *link,
                        bool back)
 {
@@ -33,8 +33,8 @@ static struct link *add_link(struct pipeline *p, struct link link, struct arena 
     return &p->links[p->link_count++];
 }
 
-/* One more value, made and read by the layers at these places. number: of the link between the pieces; below 0: there
- * is none yet. */
+/* Adds one more value, made and read by the layers at these places. number: that of the link between the pieces; below
+ * 0 where there is none yet. */
 static bool add_value(struct pipeline *p, const struct chain *chain, struct link value, int *number,
                       struct arena *arena)
 {
@@ -49,7 +49,7 @@ static bool add_value(struct pipeline *p, const struct chain *chain, struct link
     return true;
 }
 
-/* Each reads the one before it. */
+/* Links each piece to the one before it, whose value it reads. */
 static bool link_chain(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
     for (int maker = 0, reader; (reader = maker + p->turns[maker % p->plan->stage_count]) < pipeline_copied(p);
@@ -62,7 +62,7 @@ static bool link_chain(struct pipeline *p, const struct chain *chain, struct are
     return true;
 }
 
-/* Each value once per piece that reads it. */
+/* Links pieces of a graph: each value goes once to every piece that reads it. */
 static bool link_graph(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
     const struct graph *graph = chain->graph;
@@ -93,7 +93,7 @@ static bool link_graph(struct pipeline *p, const struct chain *chain, struct are
     return true;
 }
 
-/* What pieces of one copy of the model exchange, those of every other one do. */
+/* Repeats the links of one copy of the model for every other one, since its pieces exchange the same. */
 static bool repeat_links(struct pipeline *p, struct arena *arena)
 {
     int pieces = pipeline_copied(p), own = p->link_count;
@@ -108,14 +108,14 @@ static bool repeat_links(struct pipeline *p, struct arena *arena)
     return true;
 }
 
-/* Which piece makes what the link carries (0), or reads it (1). */
+/* Gives the piece that makes what the link carries (0), or that reads it (1). */
 static int end_of(const struct link *link, int end)
 {
     return end == 0 ? link->maker : link->reader;
 }
 
-/* Makers list their readers in order, and readers their makers from the last on; replicas have the first one's lists.
- */
+/* Lists links by piece: makers list their readers in order, readers their makers from the last on; replicas have the
+ * first one's lists. */
 static bool list_links(struct pipeline *p, struct arena *arena)
 {
     for (int i = 0; i < p->link_count; i++)
@@ -145,7 +145,7 @@ static bool list_links(struct pipeline *p, struct arena *arena)
     return true;
 }
 
-/* A pass hands on what it makes first, first: forward from the first layer on, backward from the last. */
+/* Ranks a piece's links, since a pass hands on what it makes first, first: backward it begins with the last layer. */
 static void rank_links(struct pipeline *p)
 {
     for (int i = 0; i < p->link_count; i++) {

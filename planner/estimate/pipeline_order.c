@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SHELF_ROOM_BYTES: of all orders that are kept; an order of 100 stages and 300 micro-batches takes 3 MB. */
+/* SHELF_ROOM_BYTES limits all orders that are kept; one of 100 stages and 300 micro-batches takes 3 MB. */
 enum { SHELF_ROOM_BYTES = 1 << 25 };
-/* A token is what is in flight between two pieces: above micro_bits 2 * link + backward, below the micro-batch of the
- * step. */
+/* A message that a stage receives. A token is what is in flight between two pieces: above micro_bits 2 * link +
+ * backward, below the micro-batch of the step. */
 struct receive {
     struct clock_message sent; /* time: 0 where they are posted by the actions that read them */
     int token;
@@ -54,7 +54,7 @@ static int micro_of_token(const struct ordering *o, int token)
     return token & ((1 << o->micro_bits) - 1);
 }
 
-/* The piece, of replicas the one whose turn it is, that sends, or that receives. */
+/* Gives the piece that sends, or that receives; of replicas it is the one whose turn it is. */
 static int end_of(const struct ordering *o, int token, bool receives)
 {
     int number = number_of(o, token);
@@ -114,7 +114,7 @@ static int compare_receives(const void *left, const void *right)
     return order != 0 ? order : (a->towards > b->towards) - (a->towards < b->towards);
 }
 
-/* Clocks tell about what the order of actions does: a receive moves by a place or none. */
+/* Sorts by insertion, since clocks tell about what the order of actions does: a receive moves by a place or none. */
 static void sort_receives(struct receive *receives, int count)
 {
     enum { MOVES = 8 };
@@ -131,7 +131,7 @@ static void sort_receives(struct receive *receives, int count)
         qsort(receives, (size_t)count, sizeof *receives, compare_receives);
 }
 
-/* walked: what the clock is of. */
+/* Sorts the receives of a stage by when the clock of the plan `walked` says that they are sent. */
 static void sort_by_clock(const struct ordering *o, int stage, const struct clock *clock, const struct plan *walked)
 {
     struct stage_order *s = &o->stages[stage];
@@ -148,7 +148,7 @@ static void sort_by_clock(const struct ordering *o, int stage, const struct cloc
     }
 }
 
-/* work: of each layer by place, where the clock is by work. */
+/* Lists the receives of each stage. work: of each layer by place, where the clock is by work. */
 static bool list_receives(struct ordering *o, const int *work, struct error *err)
 {
     struct clock clock = { 0 };
@@ -169,7 +169,7 @@ static bool list_receives(struct ordering *o, const int *work, struct error *err
 
 /* ---- passes and messages ---- */
 
-/* When a receive that is posted before the action can begin: beside the action before it, of which the weights'
+/* Gives when a receive that is posted before the action can begin: beside the action before it, of which the weights'
  * gradients may be an action of their own. */
 static int posted_at(const struct ordering *o, int stage, int action)
 {
@@ -193,7 +193,7 @@ static void arrive(struct ordering *o, const struct receive *receive)
         to->received++;
 }
 
-/* Whether it is what its receiver would take next. */
+/* True when the receiver would take it next. */
 static bool is_awaited(const struct ordering *o, int token)
 {
     const struct stage_order *to = &o->stages[stage_of(o, token, true)];
@@ -201,8 +201,8 @@ static bool is_awaited(const struct ordering *o, int token)
     return to->received < to->receive_count && to->next >= next->action && next->token == token;
 }
 
-/* The message is at the head of the sender's lane. Where values skip stages sends stand where they are read: others
- * that nobody awaits yet stand behind it. */
+/* True when the message is at the head of the sender's lane. Where values skip stages, sends stand in the order in
+ * which they are read: others that nobody awaits yet stand behind it. */
 static bool is_sent(const struct ordering *o, const struct stage_order *from, int token)
 {
     for (int i = from->sent; i < from->queued; i++) {
@@ -214,7 +214,7 @@ static bool is_sent(const struct ordering *o, const struct stage_order *from, in
     return false;
 }
 
-/* What the stage waits for and others have ready arrives; true: something did. */
+/* Lets what the stage waits for and others have ready arrive; true when something did. */
 static bool receive(struct ordering *o, int stage)
 {
     struct stage_order *s = &o->stages[stage];
@@ -229,7 +229,7 @@ static bool receive(struct ordering *o, int stage)
     return moved;
 }
 
-/* Where stages wait for each other, lowering has another order: what the stage would send first arrives. */
+/* Lets what the stage would send first arrive where stages wait for each other; lowering has another order there. */
 static bool send_anyhow(struct ordering *o, int stage)
 {
     struct stage_order *from = &o->stages[stage];
@@ -244,7 +244,7 @@ static bool send_anyhow(struct ordering *o, int stage)
     return false;
 }
 
-/* What the pass makes for other pieces, by messages unless both are on one stage. */
+/* Hands on what the pass makes for other pieces, by messages unless both are on one stage. */
 static void hand_on(struct ordering *o, struct stage_order *s, const struct event *pass)
 {
     bool backward = pass->kind != ACTION_FORWARD;
@@ -272,7 +272,7 @@ static bool may_run(const struct ordering *o, const struct event *pass)
     return true;
 }
 
-/* A stage's passes as far as what they need has arrived; false when nothing moved. */
+/* Runs a stage's passes as far as what they need has arrived; false when nothing moved. */
 static bool run_stage(struct ordering *o, int stage)
 {
     struct stage_order *s = &o->stages[stage];
@@ -398,8 +398,8 @@ void pipeline_shelf_close(struct pipeline_shelf *shelf)
     *shelf = (struct pipeline_shelf){ 0 };
 }
 
-/* clock_work() of the layers as the chain has them, which the shelf keeps: they take longer to count than a walk.
- * *own: the caller frees it. NULL: out of memory. */
+/* Gives clock_work() of the layers as the chain has them, which the shelf keeps, since they take longer to count than a
+ * walk. *own: the caller frees it. NULL when out of memory. */
 static const int *work_of(const struct chain *chain, struct pipeline_shelf *shelf, int **own)
 {
     struct arena arena = { 0 };
@@ -418,7 +418,7 @@ static const int *work_of(const struct chain *chain, struct pipeline_shelf *shel
     return kept;
 }
 
-/* What the order follows from, in the arena. */
+/* Lists what the order follows from, in the arena. */
 static int64_t *key_of(const struct pipeline *p, const int *work, struct arena *arena, size_t *words)
 {
     enum { LINK_WORDS = 4, COMMON = 7 };
@@ -447,7 +447,7 @@ static int64_t *key_of(const struct pipeline *p, const int *work, struct arena *
     return key;
 }
 
-/* As long as there is room. Two threads may keep equal ones. */
+/* Keeps the order as long as there is room. Two threads may keep equal ones, which does no harm. */
 static void keep(struct pipeline_shelf *shelf, struct pipeline_order *order)
 {
     _Atomic(struct pipeline_order *) *place = &shelf->orders[order->hash % SHELF_LISTS];
@@ -459,7 +459,7 @@ static void keep(struct pipeline_shelf *shelf, struct pipeline_order *order)
         ;
 }
 
-/* The key's, off the shelf or made; scratch: what it takes to make it. */
+/* Finds the key's order on the shelf or makes it, in the scratch. */
 static bool find_or_make(struct pipeline_order **out, struct pipeline_shelf *shelf, const struct pipeline *p,
                          const int *work, struct arena *scratch, struct error *err)
 {

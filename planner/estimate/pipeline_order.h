@@ -7,7 +7,7 @@
 
 enum { SHELF_LISTS = 64 };
 struct pipeline_order;
-/* All zeros: an empty one. */
+/* An empty shelf is all zeros. */
 struct pipeline_shelf {
     _Atomic(struct pipeline_order *) orders[SHELF_LISTS]; /* by hash */
     atomic_size_t bytes;

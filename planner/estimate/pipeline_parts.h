@@ -8,14 +8,14 @@
 #include "planner/estimate/pipeline_order.h"
 
 enum { PASS_KINDS = ACTION_BACKWARD_WEIGHT + 1 };
-/* Values that one piece makes and another reads; of replicas that take turns the first ones. */
+/* The values that one piece makes and another reads; of replicas that take turns the first ones stand for all. */
 struct link {
     int maker, reader;
     int made, read;           /* places of the last layer that makes one, and of the first that reads one */
     int made_rank, read_rank; /* when the maker hands them on, and the reader their gradients, among its links */
     int64_t ns[2];            /* [backward] how long they take to get there, and the gradients to get back */
 };
-/* A chunk of a stage; they are numbered in the order of layers, copy after copy. */
+/* A chunk of a stage; pieces are numbered in the order of layers, copy after copy. */
 struct piece {
     struct layer_range layers;
     int stage, copy;
@@ -40,7 +40,7 @@ struct event {
     int stage, to; /* that acts or sends; that receives, -1: a pass */
     unsigned micro : 28, kind : 3, last : 1; /* kind of pass, and the piece's last that makes gradients of weights */
 };
-/* All passes and messages of a walk in an order in which each comes behind what it waits for. It follows from the
+/* All passes and messages of a walk, in an order in which each comes behind what it waits for. It follows from the
  * schedule and from who sends to whom, and from no duration. */
 struct pipeline_order {
     struct pipeline_order *next;
@@ -55,7 +55,7 @@ struct pipeline_order {
     bool kept;      /* on a shelf */
 };
 
-/* The first of the piece's replicas that take turns; the piece itself where none do. */
+/* Gives the first of the piece's replicas that take turns; the piece itself where none do. */
 static inline int pipeline_first_replica(const struct plan *plan, int piece)
 {
     return plan->chunk_count > 1 ? piece : piece - plan->stages[piece].turn;
@@ -66,21 +66,21 @@ static inline int pipeline_replicas(const struct pipeline *p, int piece)
     return p->plan->chunk_count > 1 ? 1 : p->turns[piece];
 }
 
-/* Pieces of one copy of the model. */
+/* Gives the number of pieces of one copy of the model. */
 static inline int pipeline_copied(const struct pipeline *p)
 {
     return p->piece_count / plan_copies(p->plan);
 }
 
-/* pipeline_open.c: fills all of it but plan, table, facts, prices, ahead and micro-batches, in the arena. False: out of
- * memory. */
+/* pipeline_open.c: fills in all of it but plan, table, facts, prices, ahead and micro-batches, in the arena. False when
+ * out of memory. */
 bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena);
 
-/* pipeline_order.c: off the shelf, or made anew; shelf: may be NULL. The caller gives it back. */
+/* pipeline_order.c: takes it off the shelf, which may be NULL, or makes it anew. The caller gives it back. */
 bool pipeline_order_take(struct pipeline_order **out, struct pipeline_shelf *shelf, const struct pipeline *p,
                          const struct chain *chain, struct error *err);
 void pipeline_order_give(struct pipeline_order *order); /* accepts NULL */
 
-/* pipeline_exchange.c: raises when each stage has all gradients, (stages). */
+/* pipeline_exchange.c: raises the times at which each stage has all gradients, (stages). */
 void pipeline_exchange(const struct pipeline *p, const struct chain *chain, int64_t *end_ns);
 #endif

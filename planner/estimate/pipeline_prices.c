@@ -25,7 +25,7 @@ static const struct layer_price *find_price(const struct price_table *table, int
     return strategy >= 0 ? price_at(table, class_index, strategy) : NULL;
 }
 
-/* The price with what its dp lane and its step do besides. */
+/* Adds to the price what its dp lane and its step do besides. */
 static const struct layer_price *price_with(const struct layer_price *price, const struct layer_price *more,
                                             struct arena *arena)
 {
@@ -43,7 +43,7 @@ static const struct layer_price *price_with(const struct layer_price *price, con
     return sum;
 }
 
-/* Atoms of ranks that reduce gradients, which are the same for all layers. */
+/* Gives the atoms of ranks that reduce gradients, which are the same for all layers. */
 static unsigned data_atoms(const struct plan *plan)
 {
     unsigned atoms = 0;
@@ -53,7 +53,7 @@ static unsigned data_atoms(const struct plan *plan)
     return atoms;
 }
 
-/* What a bucket of gradients takes on the stage. */
+/* Times a bucket of gradients on the stage. */
 static double bucket_ns(const struct priced *p, int stage, unsigned atoms)
 {
     enum { USUAL_BYTES = 25 << 20 };
@@ -79,7 +79,7 @@ static int64_t times(int64_t ns, double factor)
     return (int64_t)fmin((double)ns * factor, (double)MAX_TIME_NS);
 }
 
-/* What a layer's step takes is mostly handing out the updated weights, where it does that: so that is scaled. */
+/* Scales what the layer takes on its links, and its step where that hands out updated weights, which is most of it. */
 static const struct layer_price *on_other_links(const struct layer_price *price, const struct plan_layer *layer,
                                                 double factor, struct arena *arena)
 {
@@ -131,7 +131,7 @@ static bool take_part(const struct priced *p, int place)
     return p->price[place] != NULL;
 }
 
-/* Whether another layer before it has the weight on its stage. */
+/* True when another layer before it has the weight on its stage. */
 static bool is_held(const struct priced *p, int place)
 {
     for (int l = 0; l < place; l++)
@@ -140,7 +140,7 @@ static bool is_held(const struct priced *p, int place)
     return false;
 }
 
-/* A weight that lies on several stages. */
+/* Corrects the prices of layers whose common weight lies on several stages. */
 static bool part_tied(const struct priced *p)
 {
     int first = -1, last = -1;

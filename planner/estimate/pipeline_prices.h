@@ -4,8 +4,8 @@
 #define CLEAVE_ESTIMATE_PIPELINE_PRICES_H
 #include "planner/cut/partition.h"
 
-/* *out: (layers) by place in the plan's order, in the arena or the table's. Fails for want of memory, and when a layer
- * has a strategy that the table does not have. */
+/* Gives *out, (layers) by place in the plan's order, in the arena or the table's. Fails for want of memory, and when a
+ * layer has a strategy that the table does not have. */
 bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, const struct chain *chain,
                      const struct price_table *table, const struct facts *facts, int copy, struct arena *arena,
                      struct error *err);

@@ -146,9 +146,8 @@ static bool enclose(struct run *run, struct answer *much, struct answer *little,
 
 /* ---- from one solution towards the other ---- */
 
-/* Shifts layers between strategies, since layers that are alike change theirs all at one price: the solution that keeps
- * little enough takes over the other one's piece by piece, as many layers at a time as may be, while that shortens
- * it. */
+/* Shifts layers between strategies, since like layers change theirs all at one price: the solution that keeps little
+ * enough takes over the other one's piece by piece, as many layers at a time as may be, while that shortens it. */
 struct shift {
     struct run *run;
     struct arena *arena; /* of what is tried */
