@@ -33,7 +33,7 @@ struct branches_making {
     int *tower_of, *tower_at, *top; /* (layers) top: of a tower, its last layer so far */
 };
 
-/* The tower that the layer goes on: best the one of a layer that it reads. -1: a new one. */
+/* Chooses the tower that the layer goes on, best one that ends with a layer that it reads; -1: it begins a new one. */
 static int choose_tower(const struct branches_making *m, int layer)
 {
     const uint64_t *before = &m->before[(size_t)layer * (size_t)m->ideals->words];
@@ -46,7 +46,7 @@ static int choose_tower(const struct branches_making *m, int layer)
     return -1;
 }
 
-/* Towers of layers each of which comes after the one before it. */
+/* Deals the layers to towers, in each of which every layer comes after the one before it. */
 static bool set_towers(struct branches_making *m, struct error *err)
 {
     int layers = m->dag->node_count;
@@ -104,7 +104,7 @@ static void add_layer(struct branches_making *m, uint64_t *at, int *crossing, in
     }
 }
 
-/* Ideals first appear as covers in the order of their numbers, so that what is below a place is known before it. */
+/* Sets places in the order of ideals, which first appear as covers, so that what is below each is known before it. */
 static bool set_places(struct branches_making *m)
 {
     const struct ideals *ideals = m->ideals;

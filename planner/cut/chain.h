@@ -21,7 +21,7 @@ struct branches {
     const int *prefix;              /* (layers + 1) the place behind so many layers of the file's order */
     const int *crossing;            /* (places) layers before it that one behind it reads */
 };
-/* The uppermost of a tower's bits stays free. */
+/* Leaves the uppermost of a tower's bits free, so that comparing places borrows from no other tower. */
 enum { PLACE_BITS = 16, PLACE_TOWERS = 64 / PLACE_BITS, PLACE_LAYERS = (1 << (PLACE_BITS - 1)) - 1 };
 
 /* The layers, and the intervals of the chain that hold equal multisets of classes. */
@@ -42,13 +42,13 @@ struct chain {
 };
 bool chain_build(struct chain *out, struct arena *arena, int layer_count, const int *class_of, int class_count,
                  int tied_first, int tied_second, struct error *err);
-/* More ideals are too many. */
+/* More ideals than these are too many to enumerate. */
 enum { CHAIN_IDEALS = 1 << 20 };
 /* Lets the chain be cut in all topological orders of its layers, unless it has but one, or more than most_ideals
  * ideals. edges: from a layer to those that read it. */
 bool chain_add_branches(struct chain *chain, struct arena *arena, const struct dag_edge *edges, int edge_count,
                         int most_ideals, struct error *err);
-/* What a certificate says of the orders (struct certificate). */
+/* Gives what a certificate says of the orders (struct certificate). */
 static inline int64_t chain_ideals(const struct chain *chain)
 {
     return chain->branches ? chain->place_count : chain->orders_left_out ? 0 : -1;
@@ -57,25 +57,25 @@ static inline int chain_last(const struct chain *chain)
 {
     return chain->place_count - 1;
 }
-/* The place behind so many layers of the file's order. */
+/* Gives the place behind so many layers of the file's order. */
 static inline int chain_prefix(const struct chain *chain, int layers)
 {
     return chain->branches ? chain->branches->prefix[layers] : layers;
 }
-/* The place that has `layer` before it, beside what is before `place`: nothing that it reads is missing there. */
+/* Gives the place that has `layer` before it, beside what is before `place`, where nothing that it reads is missing. */
 int chain_extend(const struct chain *chain, int place, int layer);
-/* The layers of a stage, in the file's order; out has room for all. Returns their number. */
+/* Lists the layers of a stage in the file's order; out has room for all. Returns their number. */
 int chain_list(const struct chain *chain, int first, int end, int *out);
 
-/* How many of the tower's layers are before the place. */
+/* Gives how many of the tower's layers are before the place. */
 static inline int branches_at(const struct branches *b, int place, int tower)
 {
     return (int)(b->at[(size_t)place * (size_t)b->words + (size_t)(tower / PLACE_TOWERS)] >>
                  (PLACE_BITS * (tower % PLACE_TOWERS))) &
            PLACE_LAYERS;
 }
-/* All that is before one place is before another, tower by tower: the free bits are left where nothing is borrowed.
- * Both (words). */
+/* True when all that is before one place is before another, tower by tower: the free bits are left where nothing is
+ * borrowed. Both are (words). */
 static inline bool branches_within(const struct branches *b, const uint64_t *first, const uint64_t *end)
 {
     const uint64_t free_bits = UINT64_C(0x8000800080008000);
@@ -97,7 +97,7 @@ static inline bool chain_is_tied(const struct chain *chain, int layer)
     return chain->tied_first >= 0 &&
            (chain->tied ? chain->tied[layer] : layer == chain->tied_first || layer == chain->tied_second);
 }
-/* One stage would hold both layers that share a weight. */
+/* True when one stage would hold both layers that share a weight. */
 static inline bool chain_holds_both(const struct chain *chain, int first, int end)
 {
     return chain->tied_first >= 0 && chain_holds(chain, first, end, chain->tied_first) &&
@@ -106,18 +106,18 @@ static inline bool chain_holds_both(const struct chain *chain, int first, int en
 
 /* ---- sums ---- */
 
-/* How many sums there are: one for each place of a chain; with branches for each layer of each tower, and one before.
- * Each is the one before it and what its layer adds. */
+/* Gives how many sums there are: one for each place of a chain; with branches for each layer of each tower, and one
+ * before. Each is the one before it and what its layer adds. */
 static inline int chain_sums(const struct chain *chain)
 {
     return chain->layer_count + (chain->branches ? chain->branches->tower_count : 1);
 }
-/* -1: 0, whatever is before it. */
+/* Gives the layer that the sum adds; -1: it is 0, whatever is before it. */
 static inline int chain_sum_layer(const struct chain *chain, int sum)
 {
     return chain->branches ? chain->branches->sum_layer[sum] : sum - 1;
 }
-/* Over the layers between two places. */
+/* Sums up over the layers between two places. */
 static inline int64_t chain_between(const struct chain *chain, const int64_t *sums, int first, int end)
 {
     const struct branches *b = chain->branches;
@@ -129,10 +129,10 @@ static inline int64_t chain_between(const struct chain *chain, const int64_t *su
     return sum;
 }
 bool chain_set_keys(struct chain *chain, struct arena *arena);
-/* A key of the multiset of classes between two places, and of whether it has both layers that share a weight: 64 bits,
- * so that two different ones do not meet by chance. */
+/* Gives a key of the multiset of classes between two places, and of whether it has both layers that share a weight: 64
+ * bits, so that two different ones do not meet by chance. */
 uint64_t chain_key(const struct chain *chain, int first, int end);
-/* Index of those, of a chain without branches. */
+/* Gives the index of these in a chain without branches. */
 static inline int chain_interval(const struct chain *chain, int first, int end)
 {
     return chain->interval[first * (chain->layer_count + 1) + end];

@@ -9,7 +9,7 @@ static int by_ends(const void *a, const void *b)
     return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Rows of the ends `to` by `from`; edges are sorted, so that duplicates are neighbours. */
+/* Fills the rows of the ends `to` by `from`; edges are sorted, so that duplicates are neighbours and count once. */
 static int fill_out_rows(const struct dag_edge *sorted, int edge_count, int *first, int *row, int node_count)
 {
     int kept = 0, e = 0;
@@ -23,8 +23,8 @@ static int fill_out_rows(const struct dag_edge *sorted, int edge_count, int *fir
     return kept;
 }
 
-/* Kahn's algorithm, depth first among what is ready: a branch is finished before the next begins, which keeps the cuts
- * along the order narrow. Returns how many nodes found a place. */
+/* Sorts by Kahn's algorithm, depth first among what is ready: a branch is finished before the next begins, which keeps
+ * the cuts along the order narrow. Returns how many nodes found a place. */
 static int sort_nodes(const struct dag *dag, int *order, int *place, int *waits, int *ready)
 {
     int ready_count = 0, placed = 0;
@@ -75,7 +75,7 @@ bool dag_build(struct dag *out, struct arena *arena, int node_count, const struc
         qsort(sorted, m, sizeof *sorted, by_ends);
     }
     int kept = fill_out_rows(sorted, edge_count, first_out, row, node_count);
-    /* The same edges once more, by the nodes at which they end. */
+    /* the same edges are listed once more, by the nodes at which they end */
     memset(first_in, 0, (size_t)(node_count + 1) * sizeof *first_in);
     for (int e = 0; e < first_out[node_count]; e++)
         first_in[row[e] + 1]++;
@@ -98,7 +98,7 @@ bool dag_build(struct dag *out, struct arena *arena, int node_count, const struc
     return true;
 }
 
-/* Tarjan's components, without recursion: `at` is the next edge of each node on the path. */
+/* Walks Tarjan's components without recursion: `at` is the next edge of each node on the path. */
 struct component_walk {
     const int *first_out, *out;
     int *index, *low, *at, *stack, *path, *component;
@@ -206,7 +206,7 @@ static int out_count(const struct dag *dag, int v)
     return dag->first_out[v + 1] - dag->first_out[v];
 }
 
-/* The node after v on its branch, or -1 where the branch ends. */
+/* Gives the node after v on its branch, or -1 where the branch ends. */
 static int next_on_branch(const struct dag *dag, int v)
 {
     if (out_count(dag, v) != 1)
@@ -250,7 +250,7 @@ int dag_order_alike(const struct dag *dag, const int *kind, struct dag_edge *mor
         if (!is_head(dag, v))
             continue;
         bool found = false;
-        /* Siblings share a predecessor, or both have none. */
+        /* siblings share a predecessor, or both have none */
         int parent = in_count(dag, v) > 0 ? dag->in[dag->first_in[v]] : -1;
         int first = parent < 0 ? v + 1 : dag->first_out[parent],
             end = parent < 0 ? dag->node_count : dag->first_out[parent + 1];

@@ -8,7 +8,7 @@
 struct dag_edge {
     int from, to;
 };
-/* Neighbours in compressed rows; everything lies in the arena that built it. */
+/* Neighbours stand in compressed rows; everything lies in the arena that built it. */
 struct dag {
     int node_count, edge_count; /* edges without duplicates */
     const int *first_out, *out; /* (node_count + 1), (edge_count) */
@@ -16,18 +16,18 @@ struct dag {
     const int *order, *place;   /* (node_count) topological, low indices first; the node's place in it */
 };
 
-/* Duplicate edges count once. Fails with the index of a node on a cycle (a self-loop is one) in *on_cycle, which may
- * be NULL, and for want of memory. Ends of edges must be valid indices: readers check them. */
+/* Builds the graph; duplicate edges count once. Fails with the index of a node on a cycle (a self-loop is one) in
+ * *on_cycle, which may be NULL, and for want of memory. Ends of edges must be valid indices: readers check them. */
 bool dag_build(struct dag *out, struct arena *arena, int node_count, const struct dag_edge *edges, int edge_count,
                int *on_cycle, struct error *err);
 
-/* Which nodes any split into contiguous stages must keep together: the strongly connected components of the edges.
- * Nodes that belong together by decree are joined by an edge in each direction. component: (node_count), numbered in
- * topological order; *count of them. Fails for want of memory. */
+/* Finds which nodes any split into contiguous stages must keep together: the strongly connected components of the
+ * edges. Nodes that belong together by decree are joined by an edge in each direction. component: (node_count),
+ * numbered in topological order; *count of them. Fails for want of memory. */
 bool dag_components(struct arena *arena, int node_count, const struct dag_edge *edges, int edge_count, int *component,
                     int *count, struct error *err);
 
-/* (node_count, words) bit sets: bit u of row v is set when u comes before v. words = dag_words(node_count). */
+/* Gives (node_count, words) bit sets: bit u of row v is set when u comes before v. words = dag_words(node_count). */
 int dag_words(int node_count);
 bool dag_ancestors(const struct dag *dag, struct arena *arena, uint64_t **out, struct error *err);
 

@@ -61,7 +61,7 @@ static bool grow_covers(struct enumeration *e, int64_t more)
     return true;
 }
 
-/* Index of the ideal i with the node added: an old one, or a new one at the end; -1 for want of memory. */
+/* Gives the index of the ideal i with the node added: an old one, or a new one at the end; -1 for want of memory. */
 static int with_node(struct enumeration *e, int i, int node)
 {
     struct ideals *set = e->set;
@@ -90,7 +90,7 @@ static bool holds_before(const struct enumeration *e, int i, int node)
     return true;
 }
 
-/* The nodes that can be added to `fresh` = `parent` + node. Covers of later ideals are appended in order of index. */
+/* Lists the nodes that can be added to `fresh` = `parent` + node. Covers are appended in the order of ideals. */
 static bool list_covers(struct enumeration *e, int fresh, int parent, int node)
 {
     struct ideals *set = e->set;
@@ -124,7 +124,7 @@ static bool start(struct enumeration *e)
     return true;
 }
 
-/* True with set->complete false when the limit is met. */
+/* Enumerates all ideals; true with set->complete false when the limit is met. */
 static bool enumerate(struct enumeration *e)
 {
     struct ideals *set = e->set;

@@ -4,8 +4,8 @@
 #define CLEAVE_CUT_IDEALS_H
 #include "planner/cut/dag.h"
 
-/* All ideals of a graph with their covers. Sorted by size: an ideal stands after all its subsets, 0 is the empty set
- * and count - 1 is everything. Owned: ideals_free. */
+/* All ideals of a graph with their covers, sorted by size: an ideal stands after all its subsets, 0 is the empty set
+ * and count - 1 is everything. Whoever built them frees them: ideals_free(). */
 struct ideals {
     int node_count, words, count;
     uint64_t *bits;          /* (count, words) */
@@ -26,6 +26,6 @@ static inline bool ideal_has(const struct ideals *ideals, int index, int node)
 {
     return ideal_bits(ideals, index)[node / 64] >> (node % 64) & 1;
 }
-/* sum[i] = sum of value over the nodes of ideal i: potentials, of which stages are differences. */
+/* Gives sum[i] = sum of value over the nodes of ideal i: potentials, of which stages are differences. */
 void ideals_sum(const struct ideals *ideals, const double *value, double *sum);
 #endif

@@ -6,11 +6,11 @@
 #include "planner/cut/partition_parts.h"
 #include <string.h>
 
-/* ROUGH: first plans need not be the best of their caps, but for one part in so many.
- * NEAR: caps that fall by less than one part in so many do not get far. */
+/* ROUGH: first plans need not be the best of their caps, but for one part in so many. NEAR: caps that fall by less than
+ * one part in so many do not get far. */
 enum { PROBES = 14, NEAR = 64, ROUGH = 200 };
 
-/* Whatever the cap, the longest stage is no shorter than the mean. */
+/* Gives the least Y where all C come to `sum`: whatever the cap, the longest stage is no shorter than the mean. */
 static int64_t mean_high(const struct solver *s, int64_t sum)
 {
     const struct partition_problem *p = s->problem;
@@ -41,7 +41,7 @@ static int64_t step_of_sum(const struct solver *s, int64_t sum)
     return partition_once_ns(s->problem) + sum + mean_high(s, sum);
 }
 
-/* With branches very many cuts are alike. Those whose sum of C alone makes a step of `wanted_ns` are not looked for. */
+/* Limits sums of C to those that alone make a shorter step: with branches very many cuts are alike. */
 static void set_most_sum(struct solver *s, int64_t wanted_ns)
 {
     int64_t low = s->least_ns - 1, high = wanted_ns;
@@ -64,13 +64,13 @@ static void set_cap(struct solver *s, int64_t cap_ns)
 }
 
 /* How far the descent is. upper: the shortest step found, by its rows; bound: no plan that is ruled out is shorter;
- * done: all are. */
+ * done: all are ruled out. */
 struct descent {
     int64_t upper, bound;
     bool done;
 };
 
-/* The largest Y of a plan that is shorter than `upper` when all C come to at least `sum`. */
+/* Gives the largest Y of a plan that is shorter than `upper` when all C come to at least `sum`. */
 static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int64_t tolerance_ns)
 {
     if (upper == INT64_MAX)
@@ -78,8 +78,8 @@ static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int
     return min_i64(s->most_high_ns, upper - tolerance_ns - partition_once_ns(s->problem) - sum - 1);
 }
 
-/* The plan of the best cut's solutions, where each stage has one. *high: its Y. *upper is what its rows say, which may
- * be less than its step where passes are in phases. */
+/* Takes the plan of the best cut's solutions, where each stage has one. *high: its Y. *upper is what its rows say,
+ * which may be less than its step where passes are in phases. */
 static const struct spot_choice solutions = { -1, -1 };
 static bool take_plan(struct solver *s, struct spot_choice choice, int64_t *upper, int64_t *high, double *slope)
 {
@@ -97,7 +97,7 @@ static bool take_plan(struct solver *s, struct spot_choice choice, int64_t *uppe
     return step_ns >= s->problem->below_ns || cut_keep_plan(s, choice, step_ns);
 }
 
-/* The best cut under a cap by relaxations, as a plan where each of its stages has a solution. */
+/* Finds the best cut under a cap by relaxations, and takes its plan where each of its stages has a solution. */
 static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *upper, int64_t *sum, double *slope)
 {
     int64_t high;
@@ -110,7 +110,7 @@ static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *uppe
     return !polish || (cut_polish(s) && (s->stopped || take_plan(s, solutions, upper, &high, slope)));
 }
 
-/* Any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
+/* Finds any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
 static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
 {
     int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_ns, 0);
@@ -124,7 +124,7 @@ static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
     return true;
 }
 
-/* Then bisects S(Y) + Y by its slope, with relaxations, until what is left is a quarter of what is good enough. */
+/* Bisects S(Y) + Y by its slope, with relaxations, until what is left is a quarter of what is good enough. */
 static bool probe(struct solver *s, int64_t *upper)
 {
     int64_t least = s->least_ns, low = mean_high(s, least), sum = 0, best = 0;
@@ -148,7 +148,7 @@ static bool probe(struct solver *s, int64_t *upper)
     return best == 0 || s->stopped || try_cap(s, best, true, upper, &sum, &slope);
 }
 
-/* Stages on the best cut whose knapsack was given up without any solution are left out from here on. */
+/* Leaves out from here on the stages on the best cut whose knapsack was given up without any solution. */
 static bool block_unsolved(struct solver *s)
 {
     bool blocked = false;
@@ -168,9 +168,9 @@ static bool is_one_stage(const struct solver *s)
     return s->stages == 1 && s->problem->mesh_count == 0;
 }
 
-/* A plan with the stage k of the best cut is no shorter than the C of the other stages and the least C + Y of k. Where
- * that is too long, the stage is left out from here on: lower caps only raise the others' C. Matters where the lane
- * decides: there C and Y may be traded one for one, and no cap rules anything out. */
+/* Leaves a stage k of the best cut out from here on where C of the other stages and the least C + Y of k are too long
+ * together, since no plan with it is shorter: lower caps only raise the others' C. It matters where the lane decides:
+ * there C and Y may be traded one for one, and no cap rules anything out. */
 static bool leave_out(struct solver *s, int64_t sum, struct descent *d, bool *left_out)
 {
     int64_t once = partition_once_ns(s->problem), high;
@@ -203,8 +203,8 @@ static bool leave_out(struct solver *s, int64_t sum, struct descent *d, bool *le
     return true;
 }
 
-/* The least sum of C under the cap, as far as this effort knows it. Where a plan with such a sum is too long, none is
- * left. */
+/* Finds the least sum of C under the cap, as far as this effort knows it. Where a plan with such a sum is too long,
+ * none is left. */
 static bool refine_cap(struct solver *s, enum effort effort, struct descent *d, int64_t *sum)
 {
     int64_t wanted_ns = d->upper - step_tolerance(s, d->upper);
@@ -217,7 +217,7 @@ static bool refine_cap(struct solver *s, enum effort effort, struct descent *d, 
     return true;
 }
 
-/* Whether the cap may fall far, since bounds alone rule out the upper part of it. */
+/* True when the cap may fall far, since bounds alone rule out the upper part of it. */
 static bool falls_far(const struct solver *s, const struct descent *d, int64_t sum)
 {
     return cap_below(s, d->upper, sum, 0) < s->cap_ns - s->cap_ns / NEAR;
@@ -240,8 +240,8 @@ static bool lower_cap(struct solver *s, struct descent *d, int64_t sum, bool far
     return true;
 }
 
-/* One cap by relaxations: the plan of its best cut where its stages have solutions, stages that no short plan has, a
- * lower cap. *open: that was not enough. */
+/* Relaxes one cap: it takes the plan of the best cut where its stages have solutions, leaves out stages that no short
+ * plan has, and lowers the cap. *open: that was not enough. */
 static bool relax_cap(struct solver *s, struct descent *d, bool *open)
 {
     int64_t sum = 0, high;
@@ -261,8 +261,8 @@ static bool relax_cap(struct solver *s, struct descent *d, bool *open)
     return true;
 }
 
-/* One cap solved: the plan of its best cut, and the next cap just below that plan's. Where a stage of the cut has no
- * solution, it is left out. */
+/* Solves one cap: it takes the plan of the best cut, and the next cap is just below that plan's. Where a stage of the
+ * cut has no solution, it is left out. */
 static bool solve_cap(struct solver *s, struct descent *d)
 {
     int64_t sum = 0, path = 0, high, once = partition_once_ns(s->problem);
@@ -285,7 +285,7 @@ static bool solve_cap(struct solver *s, struct descent *d)
     return true;
 }
 
-/* Plans with Y in (low, high], whose C come to at least sum. */
+/* The plans with Y in (low, high], whose C come to at least sum. */
 struct cap_span {
     int64_t low, high, sum;
 };
@@ -297,8 +297,8 @@ static int64_t span_bound(const struct solver *s, const struct cap_span *span)
     return partition_once_ns(s->problem) + span->sum + max_i64(span->low + 1, mean_high(s, span->sum));
 }
 
-/* S(Y) + Y of the relaxation between the present cap, with its sum, and the least Y: the span with the least bound is
- * halved, a few times. */
+/* Sharpens the bound by S(Y) + Y of the relaxation between the present cap, with its sum, and the least Y: the span
+ * with the least bound is halved, a few times. */
 static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound, bool *done)
 {
     struct cap_span spans[PARTITION_HALVES + 1] = { { mean_high(s, sum) - 1, s->cap_ns, sum } };
@@ -321,8 +321,8 @@ static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound
     }
 }
 
-/* Before a plan is looked for: most problems with a limit have none below it, and the relaxation under the widest cap
- * shows it; for a bound alone, under caps that fall as long as they fall far. *bound: no plan is shorter. */
+/* Rules out all plans before one is looked for: most problems with a limit have none below it, as the relaxation under
+ * the widest cap shows; for a bound alone caps fall as long as they fall far. *bound: no plan is shorter. */
 static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done)
 {
     int64_t sum = 0, next, once = partition_once_ns(s->problem);
@@ -342,7 +342,7 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
     return *done || !s->problem->bound_only || sharpen(s, sum, upper, bound, done);
 }
 
-/* What the places of cuts alone prove of plans shorter than `upper`, for where cuts were too many to look at. */
+/* Bounds plans shorter than `upper` by the places of cuts alone, where cuts were too many to look at. */
 static bool bound_left(struct solver *s, int64_t upper, int64_t *bound)
 {
     int64_t sum = s->least_ns, once = partition_once_ns(s->problem), cap_ns = INT64_MAX;
@@ -383,7 +383,7 @@ static bool descend(struct solver *s)
     return true;
 }
 
-/* Rows are stages in order; or meshes, for each number of stages where that is given. */
+/* Sets up the solver: its rows are stages in order, or meshes, for each number of stages where that is given. */
 static struct solver solver_of(const struct partition_problem *problem, struct forward_span span, struct arena *scratch,
                                struct arena *kept, struct partition_result *result, struct error *err)
 {
@@ -447,8 +447,8 @@ bool partition_span(const struct partition_problem *problem, struct forward_span
     return good;
 }
 
-/* All plans first, by rows that underestimate where passes are in phases; then these by their X (partition_phases.c).
- */
+/* Solves all plans first, by rows that underestimate where passes are in phases; then these by their X
+ * (partition_phases.c). */
 bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
                      struct error *err)
 {

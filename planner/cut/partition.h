@@ -32,7 +32,8 @@
 #include "planner/cut/chain.h"
 #include "planner/price/price.h"
 
-/* How much is looked at where a model has branches: counts and not seconds, so that answers are the same everywhere. */
+/* Limits what is looked at in a model with branches, by counts and not seconds, so that answers are the same
+ * everywhere. */
 struct ideal_limits {
     int tie_places;     /* up to so many places, cuts that are equally good are compared by what crosses them */
     int64_t trial_work; /* places looked at for each place of the chain, before what is left behind them is bounded */
@@ -64,8 +65,8 @@ struct partition_problem {
     bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
     void *self;
 };
-/* So many layers of a class take a strategy: number `at` of (class_count, strategy_count). Few of a stage's are not 0,
- * so they are listed, in any order; behind the last comes a count of 0. */
+/* Says that `count` layers of a class take a strategy: number `at` of (class_count, strategy_count). Few of a stage's
+ * are not 0, so they are listed, in any order; behind the last comes a count of 0. */
 struct layer_count {
     int at, count;
 };
@@ -93,34 +94,34 @@ struct partition_result {
 bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
                      struct error *err);
 
-/* The plan's counts from all of them, (stages, block), block the number of a stage's. False: out of memory. */
+/* Sets the plan's counts from all of them: (stages, block), a block for each stage. False when out of memory. */
 bool partition_set_counts(struct partition_plan *plan, struct arena *arena, const int *count, int stages, int block);
 static inline int partition_stages(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     return plan->shape ? plan->stage_count : problem->stage_count;
 }
-/* Micro-batches of the fullest of so many replicas. */
+/* Gives the number of micro-batches of the fullest of so many replicas. */
 static inline int micro_batches_in_turn(int micro_batch_count, int replicas)
 {
     return (micro_batch_count + replicas - 1) / replicas;
 }
-/* The formula for given stages: what tests and re-ranking hold against the optimum; INT64_MAX when a stage does not
- * fit. */
+/* Gives the formula's step for given stages, which tests and re-ranking hold against the optimum; INT64_MAX when a
+ * stage does not fit. */
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);
-/* By how much a bound may lie below a step of so many ns and be good enough. */
+/* Gives by how much a bound may lie below a step of so many ns and be good enough. */
 int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns);
-/* A bound without solving anything, for sorting and pruning: from the cheapest compute path and the shortest update of
+/* Bounds without solving anything, for sorting and pruning: from the cheapest compute path and the shortest update of
  * each class. */
 int64_t partition_quick_bound(const struct partition_problem *problem);
-/* A bound from paths alone. */
+/* Bounds from paths alone. */
 int64_t partition_path_bound(const struct partition_problem *problem);
-/* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
+/* True when all stages' memory together is too little even for the thriftiest strategies with the fewest in flight. */
 bool partition_lacks_memory(const struct partition_problem *problem);
 /* Sums of times, as knapsacks weigh them, might not fit 64 bits: links of a byte per second, batches of 10^9 in one
  * micro-batch. Then all bounds are 0 and nothing is solved. */
 bool partition_is_beyond(const struct partition_problem *problem);
-/* The first of stages of layers in whatever order. */
+/* Bounds like the first of these, with stages of layers in whatever order. */
 int64_t partition_orders_bound(const struct partition_problem *problem);
-/* Without sends, for a table by_stage, from paths and perhaps updates (partition_mixed.c). */
+/* Bounds without sends for a table by_stage, from paths and perhaps updates (partition_mixed.c). */
 int64_t partition_mixed_bound(const struct partition_problem *problem, bool updates);
 #endif

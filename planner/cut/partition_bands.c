@@ -71,7 +71,7 @@ static bool fits(const struct room *need, const struct room *room)
     return need->high_ns <= room->high_ns && need->bytes <= room->bytes;
 }
 
-/* Every row has room where stages may have several meshes. False: already with no layer a stage does not fit. */
+/* Sets the room before each row, except where stages may have several meshes. False when a stage fits with no layer. */
 static bool set_room(struct solver *s)
 {
     struct room *before = s->ideal_cut->before;
@@ -87,7 +87,7 @@ static bool set_room(struct solver *s)
     return true;
 }
 
-/* There is room for the layers before the place and for those behind it. */
+/* True when there is room for the layers before the place and for those behind it. */
 static bool has_room(const struct solver *s, int row, const struct room *need, const struct room *all)
 {
     const struct room *before = s->ideal_cut->before, *most = &before[s->row_count - 1];
@@ -96,7 +96,7 @@ static bool has_room(const struct solver *s, int row, const struct room *need, c
     return s->problem->mesh_count > 0 || (fits(need, &before[row]) && fits(&behind, &left));
 }
 
-/* The rows where stages can begin at the place: room grows from row to row. */
+/* Finds the rows in which stages can begin at the place; they follow each other, as room grows from row to row. */
 static void find_rows(const struct solver *s, int place, const struct room *all, int *low, int *high)
 {
     int final = s->row_count - 1;
@@ -168,7 +168,7 @@ static void drop_places(struct band *band, size_t words)
     band->count = kept;
 }
 
-/* Under a lower cap there is room for fewer; what bounds proved still holds. */
+/* Narrows the bands under a lower cap, which has room for fewer; what bounds proved still holds. */
 static void narrow_bands(struct solver *s)
 {
     struct ideal_cut *c = s->ideal_cut;
@@ -183,7 +183,7 @@ static void narrow_bands(struct solver *s)
     }
 }
 
-/* Bands under the present cap. *any: each row has places. */
+/* Sets the bands under the present cap. *any: each row has places. */
 bool bands_set(struct solver *s, bool *any)
 {
     struct ideal_cut *c = s->ideal_cut;
@@ -202,7 +202,7 @@ bool bands_set(struct solver *s, bool *any)
 
 /* ---- what is left ---- */
 
-/* What bounds a stage by differences: one sum for each bin, or the least path alone. */
+/* Says how a stage is bounded by differences: of one sum for each bin, or of the least path alone. */
 struct slope {
     const int64_t *sum, *part; /* (sums, bins); (bins) what each bin adds; NULL: nothing */
     int bins, bits;            /* bits: fraction of a nanosecond */
@@ -227,7 +227,7 @@ static int64_t least_over_bins(const struct slope *slope, const int64_t *least, 
     return (own - slope->off) >> slope->bits;
 }
 
-/* The least over the places that are a step further, of those up to `to`. */
+/* Gives the least over the places that are a step further, of those up to `to`. */
 static bool least_of_steps(const struct branches *b, const int64_t *least, int bins, int place, int from, int to,
                            int64_t out[BINS])
 {
@@ -253,8 +253,8 @@ static int last_place(const struct band *band)
     return band->place[band->count - 1];
 }
 
-/* Every place of the row gets a bound of the stage that begins there and all that follow: its own, where that is more.
- */
+/* Gives every place of the row a bound of the stage that begins there and of all that follow, handed down from place to
+ * place; a place keeps its own where that is more. */
 static void hand_down(struct solver *s, int row, int after, const struct slope *slope)
 {
     struct ideal_cut *c = s->ideal_cut;
@@ -279,7 +279,7 @@ static void hand_down(struct solver *s, int row, int after, const struct slope *
     }
 }
 
-/* By all that bounds stages with that number of meshes; better of several. */
+/* Hands down by all that bounds stages with that number of meshes; of several numbers the best one counts. */
 static void hand_down_leg(struct solver *s, int row, int shape)
 {
     struct ideal_cut *c = s->ideal_cut;
@@ -298,7 +298,7 @@ static void hand_down_leg(struct solver *s, int row, int shape)
         c->better[i] = min_i64(c->better[i], c->own[i]);
 }
 
-/* Room for what is handed down from any row to any that may be before it. */
+/* Reserves room for what is handed down from any row to any that may be before it. */
 static bool reserve_least(struct solver *s)
 {
     struct ideal_cut *c = s->ideal_cut;
@@ -315,7 +315,7 @@ static bool reserve_least(struct solver *s)
            bands_reserve(&c->least, &c->least_capacity, widest * BINS, sizeof *c->least);
 }
 
-/* What is left from each place on, under the present cap. No choice takes longer than all layers at most. */
+/* Bounds what is left from each place on, under the present cap. No choice takes longer than all layers at most. */
 bool bands_bound(struct solver *s)
 {
     struct ideal_cut *c = s->ideal_cut;

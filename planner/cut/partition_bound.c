@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "planner/cut/partition_parts.h"
 
-/* C and O of all layers, at least, by the number of a stage's meshes that is best for each. */
+/* Adds up C and O of all layers, at least, by the number of a stage's meshes that is best for each. */
 static void add_least(const struct partition_problem *problem, int64_t *path, int64_t *step)
 {
     const struct price_table *table = problem->table;
@@ -28,7 +28,7 @@ static int64_t bound_by_mean(const struct partition_problem *problem, bool updat
     step = updates ? step : 0;
     if (problem->mesh_count > 0) /* as mean_high() */
         return sum + mean_of_turns(problem, sum, step);
-    /* What the longest stage takes beyond its first micro-batch is no less than the mean. */
+    /* what the longest stage takes beyond its first micro-batch is no less than the mean */
     int64_t m = problem->micro_batch_count;
     return sum + partition_once_ns(problem) +
            max_i64((m - 1) * ceil_div(sum, problem->stage_count), ceil_div((m - 1) * sum + step, problem->stage_count));
@@ -36,8 +36,8 @@ static int64_t bound_by_mean(const struct partition_problem *problem, bool updat
 
 /* ---- numbers ---- */
 
-/* Knapsacks weigh paths by 2^TIE_BITS, and refuse sums that are too large for them (knapsack.h). Here each path alone
- * fits, and all sums of times as they are: of all layers' dearest choices, of two such sums. */
+/* Knapsacks weigh paths by 2^TIE_BITS, and refuse sums that are too large for them (knapsack.h). Under these limits
+ * each path alone fits, and so do all sums of times as they are: of all layers' dearest choices, of two such sums. */
 static const double MOST_PATH_NS = (double)(INT64_C(1) << (60 - TIE_BITS)), MOST_NS = (double)(INT64_C(1) << 60);
 
 static bool is_beyond(const struct partition_problem *problem, const struct price_table *table)
@@ -99,7 +99,7 @@ int64_t partition_orders_bound(const struct partition_problem *problem)
 
 /* ---- memory ---- */
 
-/* The place with the fewest in flight says it for all that follow each other with one table. */
+/* Goes on to the next place: the one with the fewest in flight speaks for all that follow each other with one table. */
 static void next_place(const struct chain *chain, struct stage_place *fewest, const struct stage_place *next,
                        int64_t *least)
 {
@@ -122,8 +122,8 @@ bool partition_lacks_memory(const struct partition_problem *p)
     int rows = p->mesh_count == 0 ? p->stage_count : 1;
     struct stage_place fewest = { 0 }, next;
     for (int shape = 0; shape < (p->mesh_count == 0 ? 1 : p->shape_count); shape++) {
-        /* A stage may have more meshes than are left, as rows of the solver may, where prices do not depend on the
-         * place. */
+        /* a stage may have more meshes than are left, as rows of the solver may, where prices do not depend on the
+         * place */
         int least_left = p->mesh_count == 0 ? 0 : price_is_by_place(p->table) ? p->turns[shape] : 1;
         for (int stage = 0; stage < rows; stage++)
             for (int left = least_left; left <= p->mesh_count; left++) {

@@ -4,12 +4,12 @@
 #include "planner/cut/partition_parts.h"
 #include <string.h>
 
-/* Stages of a cut that are looked at in a first bound: where these, which keep most micro-batches, fit as well as the
- * sweep has it, those behind them do. Of 660 first bounds of llama-3-405b on 2048x8 h100-sxm that asked all stages took
- * half of all knapsacks. */
+/* A first bound asks so many stages of a cut: where these, which keep most micro-batches, fit as well as the sweep has
+ * it, those behind them do. Of 660 first bounds of llama-3-405b on 2048x8 h100-sxm that asked all stages took half of
+ * all knapsacks. */
 enum { FIRST_STAGES = 4 };
 
-/* A longer stage is too long as well, so the first layers of each stage are an interval. */
+/* Finds each stage's first layers, an interval: whatever holds a stage that is too long is too long as well. */
 static bool set_band_of_stages(struct solver *s)
 {
     int reach = 0, need = s->layers;
@@ -32,7 +32,7 @@ static bool set_band_of_stages(struct solver *s)
     return reached;
 }
 
-/* The farthest end of a stage that begins at `first`; quick where `near` is near it. */
+/* Finds the farthest end of a stage that begins at `first`, which is quick where `near` is near it. */
 static int farthest_end(const struct solver *s, int level, int first, int near)
 {
     int end = max_int(near, first);
@@ -43,7 +43,7 @@ static int farthest_end(const struct solver *s, int level, int first, int near)
     return end;
 }
 
-/* The farthest place that each row's meshes get to. */
+/* Finds the farthest place that each row's meshes get to. */
 static void reach_forward(struct solver *s)
 {
     for (int shape = 0; shape < s->shape_count; shape++)
@@ -58,7 +58,7 @@ static void reach_forward(struct solver *s)
         }
 }
 
-/* The earliest place from which on those that each row leaves are enough. */
+/* Finds the earliest place from which on the meshes that each row leaves are enough. */
 static void reach_backward(struct solver *s)
 {
     for (int shape = 0; shape < s->shape_count; shape++)
@@ -79,8 +79,8 @@ static void reach_backward(struct solver *s)
         }
 }
 
-/* Reach over the ways to deal out meshes: nearly none where the cap is near the least that it can be. Rows that
- * nothing leads to, or from, have no first layers. A stage may be too long with the next layer alone where one that
+/* Finds the first layers over all ways to deal out meshes: nearly none where the cap is near the least that it can be.
+ * Rows that nothing leads to, or from, have none. A stage may be too long with the next layer alone where one that
  * begins earlier is not, so that not every stage need get on. */
 static bool set_band_of_turns(struct solver *s)
 {
@@ -100,8 +100,8 @@ struct best {
     int shape, end;
 };
 
-/* A stage that ends there, if it is better; ties go to the smaller maximum Y. rest: the least behind it, its own cuts
- * included. */
+/* Takes a stage that ends there, if it is better; ties go to the smaller maximum Y. rest: the least behind it, its own
+ * cuts included. */
 static bool try_end(struct solver *s, const struct leg *leg, int first, int end, int64_t rest, struct best *best)
 {
     const struct cell *cell = stage_cell(s, leg->level, first, end);
@@ -117,7 +117,7 @@ static bool try_end(struct solver *s, const struct leg *leg, int first, int end,
     return true;
 }
 
-/* farthest_end(), which rows of one level share and those of others are near. */
+/* Gives farthest_end(), which rows of one level share and which is near that of others. */
 static int reach_from(struct solver *s, const struct leg *leg, int first)
 {
     struct stage_reach *reach = &s->cutting.reach[leg->shape * s->places + first];
@@ -127,8 +127,8 @@ static int reach_from(struct solver *s, const struct leg *leg, int first)
     return reach->end;
 }
 
-/* All ends that the cap allows of a stage: most are longer than the best before anything is known of their stage but
- * its layers' least. Before one of the level is solved, all have the same maximum Y, and no tie is better. */
+/* Tries all ends that the cap allows of a stage: most are longer than the best before anything is known of their stage
+ * but its layers' least. Before one of the level is solved, all have the same maximum Y, and no tie is better. */
 static bool try_ends(struct solver *s, const struct leg *leg, int first, struct best *best)
 {
     const int64_t *path_ns = s->levels[leg->level].path_ns,
@@ -149,7 +149,7 @@ static bool try_ends(struct solver *s, const struct leg *leg, int first, struct 
     return true;
 }
 
-/* The ways to go on from the row, to legs, (turns); the number of them. */
+/* Lists the ways to go on from the row into legs, (turns), and gives their number. */
 static int list_legs(const struct solver *s, int row, struct leg *legs)
 {
     int count = 0;
@@ -167,7 +167,7 @@ static int list_legs(const struct solver *s, int row, struct leg *legs)
     return count;
 }
 
-/* Least sum of C from `first` on in all stages from the row on; ties go to the smaller maximum Y. */
+/* Finds the least sum of C from `first` on in all stages from the row on; ties go to the smaller maximum Y. */
 static bool best_from(struct solver *s, const struct leg *legs, int count, int row, int first)
 {
     size_t at = spot_index(s, row, first);
@@ -274,7 +274,7 @@ bool cut_solution(struct solver *s, struct spot_choice choice, int64_t *sum, int
     return complete;
 }
 
-/* The strategies that the choice takes in a stage of the best cut. */
+/* Gives the strategies that the choice takes in a stage of the best cut. */
 static const struct layer_count *chosen_counts(struct solver *s, struct spot_choice choice, const struct stage_spot *at)
 {
     const struct cell *cell = stage_cell(s, at->level, at->first, at->end);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Work is places looked at; bounding a stage counts for several. STOP_WORK: between two looks at the clock. */
+/* Counts work in places looked at; bounding a stage counts for several. STOP_WORK: between two looks at the clock. */
 enum { BOUND_WORK = 16, STOP_WORK = 1 << 20 };
 static const struct ideal_limits usual_limits = { .tie_places = 1 << 13,
                                                   .trial_work = 4,
@@ -61,7 +61,7 @@ static bool comes_before(const struct option *a, const struct option *b)
     return a->end != b->end ? a->end < b->end : a->shape < b->shape;
 }
 
-/* A heap, the next one first. */
+/* Sinks an option into a heap that has the next one first. */
 static void sink(struct option *heap, int64_t count, int64_t at)
 {
     struct option moved = heap[at];
@@ -103,7 +103,7 @@ static bool gives_up(const struct solver *s)
     return s->stopped || s->ideal_cut->given_up;
 }
 
-/* A stage that may be on a cut of at most limit_ns from where it begins; else *open is what it was bounded by. */
+/* Keeps a stage that may be on a cut of at most limit_ns from where it begins; else *open is what bounded it. */
 static bool look_at(struct solver *s, const struct stage_spot *at, int index, int64_t rest, int64_t limit_ns,
                     int64_t *open)
 {
@@ -137,7 +137,7 @@ static bool look_at(struct solver *s, const struct stage_spot *at, int index, in
     return option.ns > limit_ns || put_option(s->ideal_cut, &option);
 }
 
-/* Which of up to 64 places of a band hold the place before them, bit by bit: no branch that is hard to foresee. */
+/* Tells which of up to 64 places of a band hold the place before them, bit by bit, without branches hard to foresee. */
 static uint64_t holders(const struct branches *b, const struct band *band, int from, int first)
 {
     const uint64_t *own = &b->at[(size_t)first * (size_t)b->words];
@@ -147,7 +147,7 @@ static uint64_t holders(const struct branches *b, const struct band *band, int f
     return bits;
 }
 
-/* The first of the band that is further than the place. */
+/* Finds the first of the band that is further than the place. */
 static int first_behind(const struct band *band, int place)
 {
     int low = 0;
@@ -161,7 +161,7 @@ static int first_behind(const struct band *band, int place)
     return low;
 }
 
-/* All stages of one number of meshes that begin there. */
+/* Looks at all stages of one number of meshes that begin there. */
 static bool look_at_all(struct solver *s, int row, int shape, int first, int64_t limit_ns, int64_t *open)
 {
     int after = row_after(s, row, shape);
@@ -196,9 +196,9 @@ static uint64_t spot_key(const struct solver *s, int row, int first)
     return (uint64_t)row * (uint64_t)s->places + (uint64_t)first + 1;
 }
 
-/* The least sum of C from a place of the band on in all stages from the row on, if it is at most limit_ns; else a bound
- * above that. Of equals the one with the smaller maximum Y, and of these the one where less crosses; with very many
- * places one of them. */
+/* Finds the least sum of C from a place of the band on in all stages from the row on, if it is at most limit_ns; else a
+ * bound above that. Of equals it takes the one with the smaller maximum Y, and of these the one where less crosses;
+ * with very many places any of them. */
 static bool least_from(struct solver *s, int row, int index, int64_t limit_ns, struct known *out)
 {
     struct ideal_cut *c = s->ideal_cut;
@@ -263,7 +263,7 @@ bool ideals_sweep(struct solver *s, int64_t *sum)
     bool any = false, good = (s->ideal_cut || bands_open(s)) && bands_set(s, &any);
     *sum = INT64_MAX;
     if (good && any) {
-        /* What is proven under a cap holds under lower ones. */
+        /* what is proven under a cap holds under lower ones */
         struct ideal_cut *c = s->ideal_cut;
         if (s->cap_ns > c->known_cap_ns && c->known_size > 0) {
             memset(c->known, 0, c->known_size * sizeof *c->known);
@@ -283,7 +283,7 @@ bool ideals_sweep(struct solver *s, int64_t *sum)
         return true;
     }
     *sum = found.ns;
-    /* The stages of the cut that was found, row by row. */
+    /* the stages of the cut that was found follow row by row */
     for (int row = 0, first = 0; first < s->last;) {
         const struct known *known = find_known(s->ideal_cut, spot_key(s, row, first));
         s->cutting.end[row] = known->end;

@@ -49,9 +49,9 @@ struct ideal_cut {
     int64_t option_count, option_capacity;
 };
 
-/* Grows an array of *capacity elements to at least so many; false: out of memory. */
+/* Grows an array of *capacity elements to at least so many; false when out of memory. */
 bool bands_reserve(void *array, int64_t *capacity, int64_t count, size_t size);
-/* s->ideal_cut; false: out of memory. */
+/* Opens s->ideal_cut; false when out of memory. */
 bool bands_open(struct solver *s);
 void bands_close(struct solver *s);
 /* Finds where stages can begin under the present cap. *any: in each row somewhere. False: out of memory. */

@@ -9,7 +9,7 @@ static int64_t lane_ns(const struct layer_price *p)
     return p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
 }
 
-/* What the lane and the update do once a step. */
+/* Gives what the lane and the update do once a step. */
 static int64_t once_ns(const struct layer_price *p)
 {
     return p->gather_once_ns + p->reduce_last_ns + p->step_ns;
@@ -70,7 +70,7 @@ struct stage_sums level_sums(const struct stage_place *place, bool phases, const
     return (struct stage_sums){ path, table->base_bytes + row[ROW_MEMORY] + peak_bytes, times };
 }
 
-/* shape: index of its number of meshes. */
+/* Gives the place of a stage; shape is the index of its number of meshes. */
 struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int shape, int meshes_left)
 {
     if (problem->mesh_count == 0)
@@ -81,7 +81,7 @@ struct stage_place stage_place_of(const struct partition_problem *problem, int s
                                  problem->in_flight[meshes_left * problem->shape_count + shape] };
 }
 
-/* With what the stage's device holds of those before. */
+/* True when the stage has room beside what its device holds of the stages before. */
 static bool has_room(const struct partition_problem *problem, int stage, int64_t bytes)
 {
     if (!problem->device_of)
@@ -114,7 +114,7 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
 
 /* ---- start ---- */
 
-/* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
+/* Breaks ties in C for the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
 static int64_t tie_break(const struct solver *s, int level, const struct layer_price *p, int64_t worst)
 {
     int64_t asks = s->levels[level].micro_batches * lane_ns(p) + once_ns(p),
@@ -159,7 +159,7 @@ bool level_set_options(struct solver *s, int level)
     return true;
 }
 
-/* Types of devices that differ in name alone share their cells. */
+/* True when tables are equal: types of devices that differ in name alone share their cells. */
 static bool same_table(const struct price_table *a, const struct price_table *b)
 {
     size_t count = (size_t)(a->class_count * a->strategy_count);
@@ -167,7 +167,7 @@ static bool same_table(const struct price_table *a, const struct price_table *b)
                       a->base_bytes == b->base_bytes && !memcmp(a->prices, b->prices, count * sizeof *a->prices));
 }
 
-/* A number in flight that is no larger, of few: where turns make many levels, bounds of their bytes are shared. */
+/* Rounds the number in flight down to few values, so that levels, of which turns make many, share bytes' bounds. */
 static int64_t rounded_in_flight(const struct solver *s, int level)
 {
     enum { STEPS = 16 };
@@ -194,7 +194,7 @@ static int64_t *make_least_bytes(struct solver *s, int level)
     return least;
 }
 
-/* -1: out of memory. */
+/* Finds or adds the level of a place; -1 when out of memory. */
 static int find_level(struct solver *s, const struct stage_place *place, int from)
 {
     int64_t period = level_period_ns(place->table, place->in_flight, place->micro_batches);
@@ -226,7 +226,7 @@ static bool set_levels_of_stages(struct solver *s)
     return true;
 }
 
-/* In flight grows with the meshes left, so that a level's rows follow each other, on each type of device. */
+/* Sets levels where stages take turns: in flight grows with the meshes left, so a level's rows follow each other. */
 static bool set_levels_of_turns(struct solver *s)
 {
     int from = 0;
@@ -264,7 +264,7 @@ static void sum_least(const struct solver *s, const struct price_table *table, i
     }
 }
 
-/* The level's own sums: those of all, unless tables differ in what a stage's number of meshes makes of it. */
+/* Sets the level's own sums: those of all, unless tables differ in what a stage's number of meshes makes of it. */
 static bool set_own_least(struct solver *s, int level)
 {
     struct stage_level *own = &s->levels[level];
@@ -282,7 +282,7 @@ static bool set_own_least(struct solver *s, int level)
     return own->path_ns && own->step_ns;
 }
 
-/* What of a level's prices does not depend on the number in flight is that of an earlier one. */
+/* True when what of a level's prices does not depend on the number in flight is that of the one before. */
 static bool repeats(const struct solver *s, int level)
 {
     return level > 0 && s->levels[level].table == s->levels[level - 1].table &&
@@ -316,7 +316,7 @@ static void set_most(struct solver *s)
     s->most_high_ns += exposed;
 }
 
-/* Bins of about equally many prices. */
+/* Sets bins with about equally many prices in each. */
 static bool set_bins(struct solver *s)
 {
     int block = s->classes * s->strategies, levels = s->turns_alike ? 1 : s->level_count;

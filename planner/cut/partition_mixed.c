@@ -31,13 +31,13 @@ static double model_ns(const struct partition_problem *problem, int stage)
     return fmax(sum, 1);
 }
 
-/* Stages of one type follow each other: only where the table changes is there another price. */
+/* True when the stage has the prices of the one before: stages of one type of device follow each other. */
 static bool repeats(const struct partition_problem *problem, int stage)
 {
     return stage > 0 && price_of_stage(problem->table, stage) == price_of_stage(problem->table, stage - 1);
 }
 
-/* Time of a layer of the class, weighted by the stage's share, where that is least. */
+/* Gives the time of a layer of the class, weighted by the stage's share, where that is least. */
 static double least_ns(const struct partition_problem *problem, double speed_sum, int class_index, bool updates)
 {
     double least = 0, speed = 0, m = problem->micro_batch_count;

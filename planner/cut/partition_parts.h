@@ -36,7 +36,7 @@ static inline struct stage_times stage_longer(const struct stage_times *a, const
                                  max_i64(a->lane_ns, b->lane_ns) };
 }
 
-/* One answer about a stage's content: proven of all caps within those that it was asked with. */
+/* One answer about a stage's content, which is proven of all caps within those that it was asked with. */
 struct record {
     struct stage_times asked;
     int64_t lower;                  /* bound of C, INT64_MAX: nothing fits */
@@ -60,20 +60,20 @@ struct cell {
     enum effort whole_effort; /* already spent on that */
     bool whole_tried;
 };
-/* What a cell's `lower` was under a cap when so many vectors were seen: of neighbouring cells side by side, for sweeps,
- * to which it is enough to go on from most. Without a solution one more: its Y may be the whole cap, so that it is not
- * better than what takes as long. */
+/* What a cell's `lower` was under a cap when so many vectors were seen: it stands by that of neighbouring cells for
+ * sweeps, to which it is mostly enough to go on. Without a solution it is one more: the cell's Y may be the whole cap,
+ * so that it is not better than what takes as long. */
 struct lower_seen {
     int64_t cap_ns, lower;
     int seen;
 };
-/* Long chains have very many intervals, of which few are looked at. */
+/* Long chains have very many intervals, of which few are looked at, so cells come in chunks. */
 enum { CHUNK_CELLS = 128 };
 struct cell_chunk {
     struct lower_seen lower[CHUNK_CELLS];
     struct cell *at[CHUNK_CELLS];
 };
-/* Multipliers, with the sums of each layer's least price at one level: they bound any stage in a few operations. */
+/* Multipliers, with the sums of each layer's least price at one level, which bound any stage in a few operations. */
 struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
     int64_t peak_part[BINS];       /* what a bin's peak adds */
@@ -85,8 +85,8 @@ struct vectors { /* of one level, the oldest replaced first: the i-th of all is 
     int count, next, total;
     struct vector at[VECTORS];
 };
-/* A range of X where passes are in phases: only plans with X in it, whose Y all begin with from_ns; forward passes have
- * a row of their own, and none in the other times' rows. Not `apart`: whatever X, rows of both passes, which
+/* A range of X where passes are in phases: only plans with X in it are solved, whose Y all begin with from_ns; forward
+ * passes have a row of their own, and none in the other times' rows. Without `apart` X is free, and rows of both passes
  * underestimate. */
 struct forward_span {
     bool apart;
@@ -113,7 +113,7 @@ struct keyed_cells {
     size_t size, used; /* size: a power of two */
     struct keyed_cell *slots;
 };
-/* Stages that differ in their layers alone: one number in flight, of micro-batches, and one price table. */
+/* What stages share that differ in their layers alone: one number in flight, of micro-batches, and one price table. */
 struct stage_level {
     const struct price_table *table;
     int64_t period_ns, in_flight, micro_batches; /* p, n, m */
@@ -151,8 +151,8 @@ struct solver {
     int64_t nearest_ns, nearest_forward_ns; /* of the plans met: the shortest by the rows, and its X */
     int classes, strategies, layers, stages;
     int places, last, sums; /* of the chain; last: behind all layers; sums: chain_sums() */
-    /* Rows say where a stage begins: the stages before it; with meshes those that they take, and where the number of
-     * stages is given both, (stage, meshes). */
+    /* Rows say where a stage begins: by the stages before it; with meshes by those that they take, and where the number
+     * of stages is given by both, (stage, meshes). */
     int row_count, shape_count;
     int level_count, *level;    /* (rows, shapes) index of the stage's level */
     struct stage_level *levels; /* (level_count) */
@@ -176,51 +176,51 @@ static inline int64_t path_ns(const struct layer_price *p)
     return p->forward_ns + p->backward_ns;
 }
 
-/* The most replicas that a stage can have. */
+/* Gives the most replicas that a stage can have. */
 static inline int64_t most_replicas(const struct partition_problem *problem)
 {
     return min_i64(problem->turns[problem->shape_count - 1], problem->mesh_count);
 }
 
-/* With turns over the G meshes the longest stage takes so much beyond its first micro-batch, of least passes that come
- * to `sum` and O to step_ns: a stage of r replicas takes Y >= (m/r - 1) C + O, and so G Y >= sum r Y >= sum (m - r) C +
- * O. */
+/* Gives what the longest stage with turns over the G meshes takes at least beyond its first micro-batch, of least
+ * passes that come to `sum` and O to step_ns: a stage of r replicas takes Y >= (m/r - 1) C + O, and so G Y >= sum r Y
+ * >= sum (m - r) C + O. */
 static inline int64_t mean_of_turns(const struct partition_problem *problem, int64_t sum, int64_t step_ns)
 {
     int64_t rest = max_i64(0, problem->micro_batch_count - most_replicas(problem)) * sum;
     return ceil_div(rest + step_ns, problem->mesh_count);
 }
 
-/* What a stage's times may be under the present cap. */
+/* Gives what a stage's times may be under the present cap. */
 static inline struct stage_times stage_caps(const struct solver *s)
 {
     return (struct stage_times){ s->span.to_ns, s->cap_ns - s->span.from_ns, s->cap_ns };
 }
-/* Y of a record's solution, as the rows have it. */
+/* Gives Y of a record's solution, as the rows have it. */
 static inline int64_t record_high_ns(const struct solver *s, const struct record *record)
 {
     return max_i64(s->span.from_ns + record->rows.rest_ns, record->rows.lane_ns);
 }
-/* What a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
+/* Gives what a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
 static inline int64_t level_waiting_ns(const struct solver *s, int level)
 {
     return (s->levels[level].micro_batches - 1) * s->levels[level].period_ns + s->span.from_ns;
 }
-/* By so much may (m-1)(C + p) + O of a stage exceed the cap on Y. */
+/* Gives by how much (m-1)(C + p) + O of a stage may exceed the cap on Y. */
 static inline int64_t stage_slack_ns(const struct solver *s)
 {
     return s->span.to_ns - s->span.from_ns;
 }
-/* So much above the bound is good enough: of a step, or of a part of it. */
+/* Gives how much above the bound is good enough: of a step, or of a part of it. */
 int64_t partition_tolerance_ns(const struct partition_problem *problem, int64_t step_ns);
 static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 {
     return partition_tolerance_ns(s->problem, step_ns);
 }
-/* What a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
+/* Gives what a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
 int64_t partition_once_ns(const struct partition_problem *problem);
-/* What the cuts at a stage's ends, or one of them, add to it where the number of cuts is free, or what they cost: the
- * stage's half. before: meshes of the stages before it. */
+/* Gives what the cuts at a stage's ends, or at one of them, add to it where the number of cuts is free, or what they
+ * cost: the stage's half. before: meshes of the stages before it. */
 int64_t level_end_ns(const struct partition_problem *problem, int before, int shape);
 int64_t level_ends_ns(const struct partition_problem *problem, int before, int shape, int first, int end);
 /* C, times and bytes of a stage of given counts. */
@@ -233,25 +233,25 @@ struct stage_place {
     const struct price_table *table;
     int64_t micro_batches, in_flight;
 };
-/* With meshes: a stage of turns[shape] meshes, from which on so many are left. */
+/* Gives the place, with meshes that of a stage of turns[shape] meshes, from which on so many are left. */
 struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int shape, int meshes_left);
 struct stage_sums level_sums(const struct stage_place *place, bool phases, const struct chain *chain, int first,
                              int end, const struct layer_count *counts);
-/* partition_counts.c: of the same solution, in the same order; a list in the arena, NULL: out of memory. */
+/* partition_counts.c: true when both are of the same solution, in the same order. */
 bool counts_equal(const struct layer_count *a, const struct layer_count *b);
 struct layer_count *counts_copy(struct arena *arena, const struct layer_count *counts);
 /* Makes the level's options, unless it has them; false: out of memory. */
 bool level_set_options(struct solver *s, int level);
-/* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that
- * share a weight. apart: forward passes have a row of their own. */
+/* Gives what one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both
+ * layers that share a weight. apart: forward passes have a row of their own. */
 void level_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
                 bool apart);
-/* What a layer holds of the stage's memory while any other is at work; joined as above. */
+/* Gives what a layer holds of the stage's memory while any other is at work; joined as above. */
 static inline int64_t stage_layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
 {
     return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes - p->freed_bytes;
 }
-/* The least of any strategy, its tied weights held by another layer. */
+/* Gives the least of any strategy, its tied weights held by another layer. */
 static inline int64_t stage_least_bytes(const struct price_table *table, int class_index, int64_t in_flight)
 {
     int64_t least = INT64_MAX;
@@ -259,11 +259,11 @@ static inline int64_t stage_least_bytes(const struct price_table *table, int cla
         least = min_i64(least, stage_layer_bytes(price_at(table, class_index, i), in_flight, true));
     return least;
 }
-/* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */
+/* Gives p of the closed form: the latency of sends that a stage with n micro-batches of m in flight cannot hide. */
 int64_t level_period_ns(const struct price_table *table, int64_t n, int64_t m);
-/* Levels, bins; false: out of memory. */
+/* Sets levels and bins; false when out of memory. */
 bool levels_start(struct solver *s);
-/* What no choice of strategies can undercut: the stage does not fit under the cap. */
+/* True when the stage does not fit under the cap, whatever strategies its layers choose. */
 static inline bool stage_too_long(const struct solver *s, int level, int first, int end)
 {
     const struct chain *chain = s->problem->chain;
@@ -273,23 +273,23 @@ static inline bool stage_too_long(const struct solver *s, int level, int first, 
     int64_t high = (m - 1) * (path + s->levels[level].period_ns) + step;
     return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
 }
-/* partition_vectors.c: the caps of a level's rows; of C + Y, where Y counts from nothing. (ROW_COUNT) */
+/* partition_vectors.c: gives the caps of a level's rows; of C + Y, where Y counts from nothing. (ROW_COUNT) */
 void vectors_row_caps(const struct solver *s, int level, int64_t *cap);
 void vectors_whole_caps(const struct solver *s, int level, int64_t *cap);
-/* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
- * `enough` is asked for. */
+/* Gives the best bound of the vectors that came after the first `seen` of the level, and are still there. It stops at a
+ * bound of `enough`. */
 int64_t vectors_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough);
-/* One more vector of a level; one that a relaxation ended with, which levels that have none yet take as well. False:
- * out of memory. */
+/* Adds a vector to a level; one that a relaxation ended with goes to levels that have none yet as well. False when out
+ * of memory. */
 bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
 bool vectors_add(struct solver *s, int level, const double *multipliers);
-/* One row alone is the vector: for where already its least is too much, so that nothing was relaxed. */
+/* Makes a vector of one row alone, where already its least is too much, so that nothing was relaxed. */
 void vectors_single_row(const struct knapsack *knapsack, double *multipliers);
-/* To be called when s->cap_ns has changed. */
+/* Must be called when s->cap_ns has changed, since vectors' bounds hold the cap. */
 void vectors_cap_changed(struct solver *s);
-/* The cell with its bound and best solution at the present cap; NULL: out of memory. */
+/* Gives the cell with its bound and best solution at the present cap; NULL when out of memory. */
 struct cell *stage_cell(struct solver *s, int level, int first, int end);
-/* Whether the bound of a cell that was looked at under the present cap is above `most`; of a chain without branches. */
+/* True when the bound of a cell seen under the present cap is above `most`; for a chain without branches. */
 static inline bool stage_is_above(const struct solver *s, int level, int first, int end, int64_t most)
 {
     const struct stage_level *own = &s->levels[level];
@@ -298,12 +298,12 @@ static inline bool stage_is_above(const struct solver *s, int level, int first, 
     const struct lower_seen *seen = chunk ? &chunk->lower[index % CHUNK_CELLS] : NULL;
     return seen && seen->cap_ns == s->cap_ns && seen->seen == own->vectors.total && seen->lower > most;
 }
-/* The cell of a chain with branches, but none is made: *cell NULL where there is none. *lower: what is proven at the
- * present cap, there no more than is enough. False: out of memory. */
+/* Finds the cell of a chain with branches, but makes none: *cell is NULL where there is none. *lower: what is proven at
+ * the present cap, there no more than is enough. False when out of memory. */
 bool stage_known(struct solver *s, int level, int first, int end, int64_t enough, struct cell **cell, int64_t *lower);
-/* More effort can change what is known of the cell. */
+/* True when more effort can change what is known of the cell. */
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
-/* Nothing fits it under the present cap. */
+/* Notes that nothing fits the cell under the present cap. */
 void stage_set_empty(const struct solver *s, struct cell *cell);
 /* Solves the cell at the present cap. */
 bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort);
@@ -311,12 +311,12 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
 /* Solves for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
 bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record);
 
-/* A row's meshes, of all before it. */
+/* Gives the meshes of all stages before the row. */
 static inline int row_meshes(const struct solver *s, int row)
 {
     return s->problem->mesh_count > 0 ? row % (s->problem->mesh_count + 1) : row;
 }
-/* The row behind a stage with that number of meshes; -1: there are not so many meshes, or no more stages. */
+/* Gives the row behind a stage with that number of meshes; -1 where there are not so many, or no more stages. */
 static inline int row_after(const struct solver *s, int row, int shape)
 {
     int meshes = s->problem->mesh_count, after;
@@ -352,7 +352,7 @@ static inline bool spot_ends(const struct solver *s, const struct stage_spot *at
 {
     return at->first == s->last;
 }
-/* for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) */
+/* Begins the walk: for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)). */
 static inline struct stage_spot cut_first(const struct solver *s)
 {
     return cut_spot(s, 0, 0, 0);
@@ -362,13 +362,13 @@ static inline struct stage_spot cut_next(const struct solver *s, struct stage_sp
     return cut_spot(s, at.stage + 1, row_after(s, at.row, at.shape), at.end);
 }
 
-/* cut_sweep() of a chain with branches (partition_ideals.c): s->stopped where that is too much work. */
+/* Sweeps like cut_sweep() a chain with branches (partition_ideals.c); s->stopped where that is too much work. */
 bool ideals_sweep(struct solver *s, int64_t *sum);
-/* What is proven of the sum without looking at single stages; INT64_MAX: nothing fits. */
+/* Gives what is proven of the sum without looking at single stages; INT64_MAX where nothing fits. */
 bool ideals_rest(struct solver *s, int64_t *sum);
 void ideals_close(struct solver *s);
-/* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in
- * s->cutting.end. */
+/* Finds the least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut
+ * is in s->cutting.end. */
 bool cut_sweep(struct solver *s, int64_t *sum);
 /* Sweeps and solves the stages of the best cut until none of them is open, or all their bounds together rise by no more
  * than slack_ns. *sum is proven in any case. */
@@ -382,12 +382,12 @@ struct spot_choice {
 /* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
 bool cut_solution(struct solver *s, struct spot_choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
                   double *slope);
-/* The step of the best plan so far; else what plans must be below. */
+/* Gives the step of the best plan so far; without one, what plans must be below. */
 static inline int64_t best_known_ns(const struct partition_problem *problem, const struct partition_result *result)
 {
     return result->plan_count > 0 ? result->plans[0].step_ns : problem->below_ns;
 }
-/* Such a bound is all that is wanted. */
+/* True when such a bound is all that is wanted. */
 static inline bool good_enough(const struct partition_problem *problem, const struct partition_result *result,
                                int64_t bound_ns)
 {

@@ -22,7 +22,7 @@ struct phases {
     int64_t rest_ns;  /* least_passes_ns() of backward ones */
 };
 
-/* Least passes of the longest stage, which is no shorter than the mean; with turns mean_of_turns(). */
+/* Gives the least passes of the longest stage, which is no shorter than the mean; with turns mean_of_turns(). */
 static int64_t least_passes_ns(const struct partition_problem *problem, bool forward)
 {
     const struct price_table *table = problem->table;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. */
+/* HARD_KNAPSACKS: after so many times node_limit nodes each knapsack gets only a quarter of it. */
 enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, BEAM_NODES = 2 };
 
 /* ---- cells ---- */
@@ -25,7 +25,7 @@ static bool open_level(struct solver *s, int level)
     return true;
 }
 
-/* For stage_is_above(). */
+/* Shows stage_is_above() what is proven of the cell. */
 static void show_lower(struct solver *s, const struct cell *cell, int level, int first, int end)
 {
     if (s->problem->chain->branches)
@@ -35,7 +35,7 @@ static void show_lower(struct solver *s, const struct cell *cell, int level, int
         (struct lower_seen){ s->cap_ns, cell->lower + (cell->solution < 0 && cell->lower < INT64_MAX), cell->seen };
 }
 
-/* What the records say at the present cap. */
+/* Looks up what the records say at the present cap. */
 static void look_up(struct solver *s, struct cell *cell, int level, int first, int end)
 {
     const struct stage_times caps = stage_caps(s);
@@ -68,7 +68,7 @@ static struct cell *new_cell(struct solver *s)
     return cell;
 }
 
-/* The cell of layers between two places of a chain without branches. NULL: out of memory. */
+/* Finds the cell of layers between two places of a chain without branches, or makes it. NULL when out of memory. */
 static struct cell *find_cell(struct solver *s, int level, int first, int end)
 {
     int index = chain_interval(s->problem->chain, first, end);
@@ -83,7 +83,7 @@ static struct cell *find_cell(struct solver *s, int level, int first, int end)
 
 /* ---- cells of chains with branches ---- */
 
-/* Stages of any layers are too many to be numbered: they have a cell once one is asked for. 64 bits, so that two
+/* Numbers no stages of any layers, which are too many, but makes a key for their cells. It has 64 bits, so that two
  * different ones do not meet by chance. */
 static uint64_t cell_key(const struct solver *s, int level, int first, int end)
 {
@@ -98,7 +98,7 @@ static struct keyed_cell *find_slot(const struct keyed_cells *cells, uint64_t ke
     return &cells->slots[at];
 }
 
-/* A new one where there is none. NULL: out of memory. */
+/* Finds the cell by its key, or makes a new one where there is none. NULL when out of memory. */
 static struct cell *find_keyed_cell(struct solver *s, int level, int first, int end)
 {
     struct keyed_cells *cells = &s->keyed;
@@ -165,7 +165,7 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
 
 /* ---- knapsacks ---- */
 
-/* A group for the layers of each class. */
+/* States the knapsack of a stage, with a group for the layers of each class. */
 static struct knapsack make_knapsack(struct solver *s, int level, int first, int end)
 {
     int groups = 0;

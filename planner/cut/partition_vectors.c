@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* RAY_BITS: of a layer's largest price, in nanoseconds, where nothing fits. */
+/* RAY_BITS: the bits of a layer's largest price, in nanoseconds, where nothing fits. */
 enum { MULTIPLIER_BITS = 30, RAY_BITS = 36, DIGITS = 52 };
 __extension__ typedef __int128 int128;
 
@@ -44,7 +44,7 @@ void vectors_cap_changed(struct solver *s)
             set_cap_part(s, &s->levels[level].vectors.at[v], level);
 }
 
-/* In 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
+/* Prices an option in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
 static int64_t priced(const struct vector *v, const struct knapsack_option *option)
 {
     int128 price = (int128)option->cost * (INT64_C(1) << MULTIPLIER_BITS);
@@ -53,7 +53,7 @@ static int64_t priced(const struct vector *v, const struct knapsack_option *opti
     return price_limited(price);
 }
 
-/* Least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
+/* Gives the least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
 static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int64_t *out)
 {
     const struct knapsack_option *options = &s->levels[level].options[1][class_index * s->strategies];
@@ -89,7 +89,7 @@ static bool set_sums(struct solver *s, struct vector *v, int level)
     return true;
 }
 
-/* A vector's bound on a chain with branches, where a place's sums are those of the towers. */
+/* Bounds a stage by a vector on a chain with branches, where a place's sums are those of the towers. */
 static int64_t vector_bound_of_branches(const struct solver *s, const struct vector *v, int first, int end)
 {
     const struct branches *b = s->problem->chain->branches;
@@ -106,7 +106,7 @@ static int64_t vector_bound_of_branches(const struct solver *s, const struct vec
     return (least - v->cap_part) >> VECTOR_SUM_BITS;
 }
 
-/* A bound of C from one vector. */
+/* Bounds C of a stage by one vector. */
 static int64_t vector_bound(const struct solver *s, const struct vector *v, int first, int end)
 {
     int64_t least = INT64_MAX;
@@ -127,7 +127,7 @@ int64_t vectors_bound(const struct solver *s, int level, int first, int end, int
     return bound > most ? INT64_MAX : bound; /* no choice is so long */
 }
 
-/* A neighbour's vector with the same sums, since memory is not priced, and all else is as here; NULL: there is none. */
+/* Gives a neighbour's vector with the same sums, where memory is not priced and all else is as here; else NULL. */
 static struct vector *like_vector(const struct solver *s, int level, const struct vector *v)
 {
     for (int like = level - 1; like <= level + 1 && v->multiplier[ROW_MEMORY] == 0; like += 2) {
@@ -160,8 +160,8 @@ bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT
     return true;
 }
 
-/* Multipliers grow without limit where nothing fits; all are scaled down together, so that they still say the same of
- * like stages and no price meets the limit of its sums. */
+/* Gives the factor that scales all multipliers down together, which grow without limit where nothing fits, so that they
+ * still say the same of like stages and no price meets the limit of its sums. */
 static double ray_scale(const struct solver *s, int level, const double *multipliers)
 {
     const struct knapsack_option *options = s->levels[level].options[1];
