@@ -105,8 +105,8 @@ static int input_layer(const struct chain *chain, int layer, int i)
     return chain->graph ? chain->graph->layers[layer].input_layers[i] : layer - 1;
 }
 
-/* When the first kernel of each layer can begin: none of its kernels runs before one of its inputs is there, and its
- * output is there only after all of them. */
+/* Finds when the first kernel of each layer can begin: none of its kernels runs before one of its inputs is there, and
+ * its output is there only after all of them. */
 static void find_begins(const struct busy *b, int64_t *begin, int64_t *end)
 {
     for (int l = 0; l < b->layers; l++) {
@@ -120,7 +120,7 @@ static void find_begins(const struct busy *b, int64_t *begin, int64_t *end)
     }
 }
 
-/* What must follow a layer's last kernel by input: that made the gradient of one of its inputs. */
+/* Finds what must follow a layer's last kernel by input, which made the gradient of one of its inputs. */
 static void find_drains(const struct busy *b, int64_t *drain)
 {
     for (int l = 0; l < b->layers; l++) {
@@ -133,7 +133,7 @@ static void find_drains(const struct busy *b, int64_t *drain)
     }
 }
 
-/* The layer, and all that cannot do without it. */
+/* Marks the layer and all that cannot do without it, and counts them. */
 static int layers_behind(const struct busy *b, int layer, bool *behind)
 {
     int count = 0;
@@ -146,7 +146,7 @@ static int layers_behind(const struct busy *b, int layer, bool *behind)
     return count;
 }
 
-/* The least value of layers that need not be among so many that come first, in whatever order: (layers + 1). */
+/* Gives the least value of layers that need not be among so many that come first, in any order: (layers + 1). */
 static bool least_behind(struct busy *b, const int64_t *value, int64_t *least)
 {
     bool *behind = arena_alloc(&b->arena, (size_t)b->layers, sizeof *behind);
@@ -162,14 +162,14 @@ static bool least_behind(struct busy *b, const int64_t *value, int64_t *least)
     return behind != NULL;
 }
 
-/* The stage's first layer may be any from here on. */
+/* Lowers each value to the least from there on, since the stage's first layer may be any of these. */
 static void least_from(int64_t *value, int layers)
 {
     for (int l = layers - 2; l >= 0; l--)
         value[l] = min_i64(value[l], value[l + 1]);
 }
 
-/* Heads grow no faster than work. */
+/* Sets a head from the values, which grows no faster than work. */
 static void settle_head(const struct busy *b, struct line *line, const int64_t *value)
 {
     const int64_t *work = b->lowest.sum[line->weights];
@@ -179,8 +179,8 @@ static void settle_head(const struct busy *b, struct line *line, const int64_t *
         line->head[l + 1] = min_i64(line->head[l + 1], line->head[l] + work[l + 1] - work[l]);
 }
 
-/* Heads and drains of stages of a model with branches: a stage's first layer and its last one may be of two branches.
- */
+/* Sets heads and drains of stages of a model with branches, where a stage's first layer and its last one may be of two
+ * branches. */
 static bool settle_branches(struct busy *b, const int64_t *begin, const int64_t *drain)
 {
     if (!least_behind(b, drain, b->line[0].head))
@@ -244,15 +244,15 @@ static bool make_lines(struct busy *b)
 
 /* ---- cuts ---- */
 
-/* A stage begins at its own number of layers, or later; with a second copy the other way round at the number of stages
- * behind it, if those are fewer. */
+/* Gives the least number of layers before a stage: it begins at its own number of layers, or later; with a second copy
+ * the other way round at the number of stages behind it, if those are fewer. */
 static int layers_before(const struct busy *b, int stage)
 {
     int first = b->p->copies ? (int)min_i64(stage, b->p->stages - 1 - stage) : stage;
     return (int)min_i64(first, b->layers);
 }
 
-/* The mean over stages. */
+/* Bounds the longest stage by the mean over stages. */
 static int64_t mean_bound(const struct busy *b, const struct line *line)
 {
     int64_t sum = b->p->micro_batches * b->lowest.sum[line->weights][b->layers];
@@ -261,7 +261,7 @@ static int64_t mean_bound(const struct busy *b, const struct line *line)
     return ceil_div(sum, b->p->stages);
 }
 
-/* When a stage of these layers ends at the earliest, by all lines. */
+/* Gives when a stage of these layers ends at the earliest, by all lines. */
 static int64_t end_ns(const struct busy *b, int stage, int first, int end)
 {
     const struct busy_work *work = b->work_of ? &b->works[b->work_of[stage]] : &b->lowest;
@@ -275,7 +275,7 @@ static int64_t end_ns(const struct busy *b, int stage, int first, int end)
     return latest_ns;
 }
 
-/* The latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
+/* Gives the latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
 static int latest_end(const struct busy *b, int stage, int first, int64_t step_ns)
 {
     const struct busy_work *work = b->work_of ? &b->works[b->work_of[stage]] : &b->lowest;
@@ -298,7 +298,7 @@ struct busy_ends {
     int64_t used_ns, next_ns;
 };
 
-/* Stages that take all they can leave least to those behind them, since heads grow no faster than work. */
+/* True when all layers find a stage. Stages that take all they can leave least: heads grow no faster than work. */
 static bool can_end_by(const struct busy *b, int64_t step_ns, struct busy_ends *out)
 {
     int first = 0;
@@ -314,7 +314,7 @@ static bool can_end_by(const struct busy *b, int64_t step_ns, struct busy_ends *
     return first == b->layers;
 }
 
-/* below_ns: more need not be known. */
+/* Finds the least step by bisection; from below_ns on more need not be known. */
 static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
 {
     struct busy_ends ends;
@@ -335,7 +335,7 @@ static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
     return high;
 }
 
-/* What is known of the table's layers is known again for another problem. */
+/* Opens it for a problem; what is known of the table's layers from another one is kept. */
 static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
 {
     b->p = problem;

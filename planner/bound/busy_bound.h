@@ -44,6 +44,6 @@ bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_
                 struct error *err);
 struct busy *busy_new(void);    /* NULL: out of memory */
 void busy_free(struct busy *b); /* accepts NULL */
-/* The same of one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
+/* Bounds one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);
 #endif

@@ -78,7 +78,7 @@ bool choice_is_number(enum space_choice choice)
     return kind == KIND_NUMBER || kind == KIND_BYTES || kind == KIND_FLAG;
 }
 
-/* A choice of dimensions has those that may stand for its ranks. */
+/* Names the value at the index; a choice of dimensions has those that may stand for its ranks. */
 static const char *name_at(enum space_choice choice, int index)
 {
     static const char *const *const words[CHOICE_COUNT] = { [CHOICE_RECOMPUTE] = recompute_names,

@@ -4,23 +4,23 @@
 #include "planner/plan/plan.h"
 #include "planner/program/schedule.h"
 
-/* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
+/* Says which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
 enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
 extern const char *const mesh_order_names[ORDER_COUNT + 1];
 
-/* How far the ranks reach that share out the experts: data-parallel ones, all context-parallel ones and of the
+/* Says how far the ranks reach that share out the experts: data-parallel ones, all context-parallel ones and of the
  * data-parallel ones so many that it makes the degree, or all tensor-parallel ones as well. */
 enum experts_over { EXPERTS_OVER_DATA, EXPERTS_OVER_CONTEXT, EXPERTS_OVER_TENSOR, EXPERTS_OVER_COUNT };
 extern const char *const experts_over_names[EXPERTS_OVER_COUNT + 1];
 
 enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64, USUAL_BUCKET_BYTES = 25 << 20 };
-/* Allowed values of one choice; count 0: all legal ones. */
+/* The values of one choice that are allowed; with count 0 these are all legal ones. */
 struct allowed {
     int count;
     int64_t values[SPACE_VALUES];
 };
 bool allowed_has(const struct allowed *allowed, int64_t value);
-/* Whether a value above 1 is named. */
+/* True when a value above 1 is named. */
 bool allowed_several(const struct allowed *allowed);
 static inline struct allowed allowed_only(int64_t value)
 {
@@ -34,13 +34,13 @@ enum space_choice {
     CHOICE_COUNT,
     LISTED_CHOICES = CHOICE_ZERO /* those of configurations come before those of layers */
 };
-/* OF_PLAN_##scope(text): the text where a line's scope is PLAN, else nothing. */
+/* OF_PLAN_##scope(text) is the text where a line's scope is PLAN, else nothing. */
 #define OF_PLAN_PLAN(...) __VA_ARGS__
 #define OF_PLAN_MESH(...)
 #define OF_PLAN_LAYOUT(...)
 #define OF_PLAN_STAGE(...)
 #define OF_PLAN_LAYER(...)
-/* Likewise of LAYER. */
+/* OF_LAYER_##scope(text) is the text where the scope is LAYER. */
 #define OF_LAYER_PLAN(...)
 #define OF_LAYER_MESH(...)
 #define OF_LAYER_LAYOUT(...)
@@ -57,23 +57,23 @@ struct choice_facts {
     struct allowed by_default;
 };
 extern const struct choice_facts choice_facts[CHOICE_COUNT];
-/* Choices of earlier versions, of which all plans of a search have the value 1 now. NULL-terminated by name. */
+/* Lists choices of earlier versions, of which all plans of a search have the value 1 now. NULL ends it, by name. */
 struct retired_choice {
     const char *name, *instead; /* instead: what the search does, and what to type */
 };
 extern const struct retired_choice retired_choices[];
-/* The choice of that name, or CHOICE_COUNT. */
+/* Gives the choice of that name, or CHOICE_COUNT. */
 enum space_choice choice_named(const char *name);
-/* The value that goes without saying: the usual one, of what is open 1. */
+/* Gives the value that goes without saying: the usual one, of what is open 1. */
 int64_t choice_unsaid(enum space_choice choice);
-/* Whether layers may have rules of their own for it. */
+/* True when layers may have rules of their own for it. */
 bool choice_has_rules(enum space_choice choice);
 
 enum { CHOICE_VALUE_BYTES = OPERATORS_TEXT_BYTES };
-/* How users name a value of the choice; NULL: there is no such value, or it is a number. */
+/* Gives how users name a value of the choice; NULL where there is no such value, or it is a number. */
 const char *choice_value_name(char out[CHOICE_VALUE_BYTES], enum space_choice choice, int64_t value);
-/* The value that has this name; false: none has. Of a flag and a truth true or 1, false or 0. */
+/* Gives the value that has this name; false where none has. Flags and truths are called true or 1, false or 0. */
 bool choice_value_named(int64_t *out, enum space_choice choice, const char *name);
-/* Whether values are written as numbers, also where they may be typed as true and false. */
+/* True when values are written as numbers, also where they may be typed as true and false. */
 bool choice_is_number(enum space_choice choice);
 #endif

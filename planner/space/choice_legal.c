@@ -27,7 +27,7 @@ struct degrees making_degrees(const struct making *m)
                              .data_dimension = (enum dimension_index)m->value[CHOICE_DP_DIMENSION] };
 }
 
-/* Ranks as many as the degrees up to this one multiply to must divide the devices; all together are all of them. */
+/* True when the ranks that the degrees so far multiply to divide the devices; all degrees together must use all. */
 static bool degrees_legal(const struct making *m, int64_t ranks, bool all, struct error *why)
 {
     int devices = m->cluster->device_count;
@@ -79,8 +79,8 @@ static bool wrong_batch(const struct making *m, int64_t micro, struct error *why
                 (long long)batch, (long long)unit, (long long)data, (long long)micro, nearest);
 }
 
-/* Where each stage has one mesh the data degree is what the other degrees leave; else meshes are left, more of them
- * than stages. */
+/* With one mesh for each stage the data degree must be what the other degrees leave; else it leaves meshes, of which
+ * there are more than stages. */
 static bool data_legal(struct making *m, struct error *why)
 {
     int64_t ranks = making_ranks(m), data = m->value[CHOICE_DP], stages = m->value[CHOICE_PP];
@@ -103,7 +103,7 @@ static bool micro_legal(struct making *m, struct error *why)
     return true;
 }
 
-/* Dimensions of tensor-parallel ranks, of which those that share out the sequence as well are sequence parallelism. */
+/* Tensor-parallel ranks go by a dimension of theirs; with sequence parallelism by one that shares out the sequence. */
 static bool tensor_dimension_legal(struct making *m, struct error *why)
 {
     const struct dimension *by = dimensions[m->value[CHOICE_TP_DIMENSION]];
@@ -112,7 +112,7 @@ static bool tensor_dimension_legal(struct making *m, struct error *why)
            fail(why, "plan: tensor-parallel ranks%s cannot go by %s", m->value[CHOICE_SP] ? " with sp" : "", by->name);
 }
 
-/* One rank has nothing to go by. */
+/* Context-parallel ranks go by a dimension of theirs; one rank has nothing to go by. */
 static bool context_dimension_legal(struct making *m, struct error *why)
 {
     const struct dimension *by = dimensions[m->value[CHOICE_CP_DIMENSION]];
@@ -126,7 +126,7 @@ static bool data_dimension_legal(struct making *m, struct error *why)
     return dimension_is_data(by) || fail(why, "plan: data-parallel ranks cannot go by %s", by->name);
 }
 
-/* Experts are shared out by tensor-parallel ranks that share out the sequence: each has tokens of its own. */
+/* Tensor-parallel ranks share out experts only if they share out the sequence, so that each has tokens of its own. */
 static bool experts_over_legal(struct making *m, struct error *why)
 {
     return m->value[CHOICE_EP_OVER] != EXPERTS_OVER_TENSOR || m->value[CHOICE_TP] == 1 || m->value[CHOICE_SP] ||
@@ -166,8 +166,8 @@ static bool cannot_share(struct making *m, struct error *why)
                 context, by, m->graph->model_name, (long long)m->graph->sequence);
 }
 
-/* Many configurations have the same mesh but for how they deal out the batch, which context parallelism does not share
- * in, and each time legal_context() walks the whole model. */
+/* Remembers what legal_context() says of a mesh: many configurations have the same one but for how they deal out the
+ * batch, which context parallelism does not share in, and each call walks the whole model. */
 static bool context_shares(struct making *m, struct mesh mesh)
 {
     uint64_t hash = 0;
@@ -181,7 +181,7 @@ static bool context_shares(struct making *m, struct mesh mesh)
     return known->legal;
 }
 
-/* The last choice of the mesh. */
+/* Makes the mesh, of which this is the last choice. */
 static bool group_legal(struct making *m, struct error *why)
 {
     struct degrees degrees = making_degrees(m);

@@ -19,12 +19,12 @@ struct making {
     struct config config;                     /* what follows from them: micro_batch_count, meshes and turns, mesh */
 };
 struct making making_of(const struct space *space, const struct graph *graph, const struct cluster *cluster);
-/* Whether the choice's value is legal beside those before it; else why says what was expected. why may be NULL. What
- * follows from the choice is then in m->config. */
+/* True when the choice's value is legal beside those before it, and what follows from it is then in m->config; else
+ * why, which may be NULL, says what was expected. */
 bool choice_legal(struct making *m, enum space_choice choice, struct error *why);
-/* All choices are made: those of scope PLAN are m->config's, too. */
+/* Copies choices of scope PLAN into m->config, when all choices are made. */
 void making_settle(struct making *m);
-/* Ranks that the choices up to context parallelism leave. */
+/* Gives the ranks that the choices up to context parallelism leave. */
 int making_ranks(const struct making *m);
 struct degrees making_degrees(const struct making *m);
 #endif

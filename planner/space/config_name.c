@@ -11,7 +11,7 @@ static int write_bytes(char *out, int room, int64_t bytes)
     return snprintf(out, (size_t)room, "%lld", (long long)bytes);
 }
 
-/* Nothing where the value goes without saying. */
+/* Writes the choice and its value, but nothing where the value goes without saying. */
 static int add_choice(char *out, int room, enum space_choice choice, int64_t value)
 {
     const struct choice_facts *facts = &choice_facts[choice];

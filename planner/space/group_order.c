@@ -18,7 +18,7 @@ static void swap(int8_t *a, int8_t *b)
     *b = old;
 }
 
-/* To the next one as words are sorted; false: that was the last, which is the reverse. */
+/* Advances to the next one as words are sorted; false where that was the last, which is the reverse. */
 static bool advance(struct permutation *p)
 {
     int at = p->count - 2, other = p->count - 1;
@@ -42,7 +42,7 @@ static int place_of(const struct permutation *p, int group)
     return place;
 }
 
-/* Whether groups that share a stage are neighbours: those tied in a row then follow each other up or down. */
+/* True when groups that share a stage are neighbours: those tied in a row then follow each other up or down. */
 static bool keeps_stages(const struct permutation *p, const struct cluster *cluster, int ranks)
 {
     for (int g = 1; g < p->count; g++)
@@ -57,7 +57,7 @@ struct type_run {
     int type, count;
 };
 
-/* The types that the pipeline meets, one after the other. Equal ones of two names stay two: profiles go by names. */
+/* Lists the types that the pipeline meets in order. Equal ones of two names stay two, since profiles go by names. */
 static void list_types(const struct permutation *p, const struct cluster *cluster,
                        struct type_run out[MOST_ORDERED_GROUPS])
 {
@@ -143,8 +143,8 @@ int group_orders(struct group_order out[MOST_GROUP_ORDERS], const struct cluster
     for (int g = 0; g < places.count; g++)
         places.group[g] = (int8_t)g;
     p = sorted = places;
-    /* By what they are, so that the same orders come first wherever groups stand in the cluster; of two groups the
-     * cluster's own order comes first. */
+    /* groups are sorted by what they are, so that the same orders come first wherever they stand in the cluster; of two
+     * groups the cluster's own order comes first */
     for (int i = 1; sorted.count > 2 && i < sorted.count; i++)
         for (int j = i; j > 0 && compare_groups(cluster, sorted.group[j], sorted.group[j - 1]) < 0; j--)
             swap(&sorted.group[j], &sorted.group[j - 1]);

@@ -13,19 +13,19 @@ struct group_order {
     int index;                         /* the same for stages of any number of ranks */
     int8_t group[MOST_ORDERED_GROUPS]; /* (group_count) of the cluster's, in the pipeline's order */
     int group_count;                   /* 0 in the first two orders */
-    /* (run_count) Neighbouring ranks, in the pipeline's order; step -1: from the last of them down. In the cluster's
-     * own order there are none: the pipeline begins at rank 0. */
+    /* Neighbouring ranks, in the pipeline's order: (run_count); step -1: from the last of them down. The cluster's own
+     * order has none: the pipeline begins at rank 0. */
     int run_count;
     struct rank_run {
         int first, count, step;
     } run[MOST_ORDERED_GROUPS];
 };
 
-/* The orders, each once, in which stages of so many ranks can go through the cluster: its own, the reverse, then all
- * others. Orders that meet equal types in equal numbers are one. Their number, at least 1. */
+/* Lists the orders, each once, in which stages of so many ranks can go through the cluster: its own, the reverse, then
+ * all others. Orders that meet equal types in equal numbers are one. Gives their number, at least 1. */
 int group_orders(struct group_order out[MOST_GROUP_ORDERS], const struct cluster *cluster, int ranks);
-/* The reverse, of so many devices. */
+/* Gives the reverse, of so many devices. */
 struct group_order group_order_reversed(int device_count);
-/* The first of a stage's ranks, of which there are so many, with `before` ranks before them in the pipeline. */
+/* Gives the first of a stage's `ranks` ranks, with `before` ranks before them in the pipeline. */
 int group_order_rank(const struct group_order *order, int before, int ranks);
 #endif

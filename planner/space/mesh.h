@@ -12,20 +12,20 @@ struct mesh mesh_none(void); /* no atoms, one rank */
 /* Appends an atom inside those that are there. */
 void mesh_add(struct mesh *mesh, int size, enum dimension_index dim);
 int mesh_ranks(const struct mesh *mesh);
-/* With one atom for neighbours of one dimension. */
+/* Gives the mesh with one atom for neighbours of one dimension. */
 struct mesh mesh_joined(const struct mesh *mesh);
 bool mesh_equal(const struct mesh *a, const struct mesh *b);
-/* Degrees: ranks that work on one sequence's heads and columns; that have sequences of their own; that share a sequence
- * by its tokens. */
+/* These give degrees: ranks that work on one sequence's heads and columns; that have sequences of their own; that share
+ * a sequence by its tokens. */
 int mesh_tensor(const struct mesh *mesh);
 int mesh_data(const struct mesh *mesh);
 int mesh_context(const struct mesh *mesh);
 int mesh_expert(const struct mesh *mesh); /* ranks of any kind that share out the experts */
-/* Whether a tensor-parallel atom shares out the sequence too. */
+/* True when a tensor-parallel atom shares out the sequence too. */
 bool mesh_sequence_parallel(const struct mesh *mesh);
-/* Ranks over which ZeRO could shard. */
+/* Gives the number of ranks over which ZeRO could shard. */
 int mesh_shards(const struct mesh *mesh);
-/* What every layer decides for itself. */
+/* A strategy is what every layer decides for itself. */
 struct strategy {
     struct plan_layer layer;
 };

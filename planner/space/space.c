@@ -77,13 +77,13 @@ int degrees_inside(const struct degrees *d)
            (d->experts_over >= EXPERTS_OVER_TENSOR ? d->tensor : 1);
 }
 
-/* How many of the data-parallel ranks share out the experts. */
+/* Gives how many of the data-parallel ranks share out the experts. */
 static int expert_ranks(const struct degrees *d)
 {
     return d->expert > 1 ? d->expert / degrees_inside(d) : 1;
 }
 
-/* What stands for ranks that share out experts, where they do. */
+/* Gives what stands for these ranks: a dimension that shares out experts where they do that, else their own. */
 static enum dimension_index over_experts(const struct degrees *d, enum experts_over reach, enum dimension_index by)
 {
     int over = d->expert > 1 && d->experts_over >= reach ? dimension_over_experts((int)by) : -1;

@@ -15,14 +15,14 @@
 #include "planner/space/group_order.h"
 #include "planner/space/mesh.h"
 
-/* What some layers may choose from, instead of what all others may. */
+/* A rule says what some layers may choose from, instead of what all others may. */
 struct layer_rule {
     int first, last;          /* layers of the graph, both included */
     enum space_choice choice; /* choice_has_rules(); the ranks of all layers are what all rules allow */
     struct allowed allowed;   /* at least one value */
 };
 enum { SPACE_RULES = 16 };
-/* Where the pieces of the model begin, by hand: all plans have these, in the file's order of layers. */
+/* Says by hand where the pieces of the model begin: all plans have these, in the file's order of layers. */
 struct space_cut {
     int count;        /* 0: anywhere */
     const int *first; /* (count) ascending from 0; borrowed */
@@ -45,13 +45,13 @@ struct space {
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
-/* It has what choices.def says that a search tries of every choice, and clips gradients to the norm 1, as common
- * trainers do. */
+/* Gives the space that has what choices.def says that a search tries of every choice, and clips gradients to the norm
+ * 1, as common trainers do. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
-/* Whether the choice is free as there; makes it so. */
+/* space_is_default() is true when the choice is as free as there; space_lift() makes it so. */
 bool space_is_default(const struct space *space, enum space_choice choice);
 void space_lift(struct space *space, enum space_choice choice);
-/* The size of buckets that is tried first. */
+/* Gives the size of buckets that is tried first. */
 static inline int64_t space_bucket_bytes(const struct space *space)
 {
     return space->bucket_bytes.values[0];
@@ -60,7 +60,7 @@ static inline void space_set_bucket_bytes(struct space *space, int64_t bytes)
 {
     space->bucket_bytes = allowed_only(bytes);
 }
-/* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
+/* Gives the schedule that was named and cannot clip, since it updates after each micro-batch; NULL: there is none. */
 const struct schedule *space_without_clipping(const struct space *space);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. Where stages may have several meshes, meshes x the
@@ -81,28 +81,28 @@ struct config {
     const int *turns;         /* (shape_count) meshes that a stage may have, ascending; in the arena of the list */
     struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
 };
-/* Its value of a choice of scope PLAN. */
+/* Gives its value of a choice of scope PLAN. */
 int64_t config_value(const struct config *config, enum space_choice choice);
-/* What a comparison leaves out. */
+/* Says what a comparison of configurations leaves out. */
 enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4, BUT_MICRO = 8 };
-/* Whether two configurations of one list are equal but for that, a sum of BUT_. */
+/* True when two configurations of one list are equal but for that, a sum of BUT_. */
 bool config_equal_but(const struct config *a, const struct config *b, int but);
 static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;
 }
-/* Whether its stages have several parts of one model, which have a device's memory in common. */
+/* True when its stages have several parts of one model, which have a device's memory in common. */
 bool config_shares_devices(const struct config *config);
 static inline int config_loss_chunks(const struct config *config)
 {
     return config->loss_chunks > 1 ? config->loss_chunks : 1;
 }
-/* Stages of the plan's file, each replica counted. */
+/* Gives the number of stages of the plan's file, each replica counted. */
 static inline int config_meshes(const struct config *config)
 {
     return config->meshes > 0 ? config->meshes : config->stages;
 }
-/* Pieces into which the layers are cut, and the stage that has one. */
+/* Gives the number of pieces into which the layers are cut; config_stage() gives the stage that has one. */
 static inline int config_pieces(const struct config *config)
 {
     return schedule_pieces(schedules[config->schedule], config->stages, config_chunks(config));
@@ -119,10 +119,10 @@ static inline int config_data(const struct config *config)
 {
     return mesh_data(&config->mesh);
 }
-/* One padding of the vocabulary for all layers of the plan. */
+/* Gives one padding of the vocabulary for all layers of the plan. */
 int64_t config_vocab_multiple(const struct config *config, const struct graph *graph);
-/* Where the ranks of a stage begin: of so many meshes, with `before` meshes before them in the pipeline; of the stage
- * with that number, where each has one. */
+/* Gives where the ranks of a stage begin: of so many meshes, with `before` meshes before them in the pipeline; of the
+ * stage with that number, where each has one. */
 static inline int config_rank_at(const struct config *config, int before, int meshes)
 {
     int ranks = mesh_ranks(&config->mesh);
@@ -132,13 +132,13 @@ static inline int config_first_rank(const struct config *config, int stage)
 {
     return config_rank_at(config, stage, 1);
 }
-/* To what the vocabulary is padded, so that so many tensor-parallel ranks share it. */
+/* Gives to what the vocabulary is padded, so that so many tensor-parallel ranks share it. */
 int64_t space_vocab_multiple(const struct graph *graph, int tensor);
 
 /* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows
  * divide; key and value heads may be fewer and are then replicated. */
 bool legal_tensor(const struct graph *graph, int tensor);
-/* What they would share, and do not divide. */
+/* An obstacle is what they would share, and do not divide. */
 struct obstacle {
     int layer;
     enum axis_tag tag; /* TAG_HEAD, or TAG_FFN */
@@ -154,54 +154,54 @@ struct degrees {
     enum experts_over experts_over;
     enum dimension_index tensor_dimension, context_dimension, data_dimension;
 };
-/* group: data-parallel ranks of one atom; the others make an atom outside of it. Context-parallel ranks lie between
- * data- and tensor-parallel ones, expert-parallel ones are the innermost data-parallel ones, and what experts_over says
- * beside them. It must be mesh_legal(). */
+/* Makes the mesh. group: data-parallel ranks of one atom; the others make an atom outside of it. Context-parallel ranks
+ * lie between data- and tensor-parallel ones, expert-parallel ones are the innermost data-parallel ones, and what
+ * experts_over says beside them. It must be mesh_legal(). */
 struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int group);
-/* Ranks other than data-parallel ones that share out experts where any do. */
+/* Gives the ranks other than data-parallel ones that share out experts where any do. */
 int degrees_inside(const struct degrees *degrees);
-/* Whether degrees divide and the mesh has no more than MAX_ATOMS. */
+/* True when degrees divide and the mesh has no more than MAX_ATOMS. */
 bool mesh_legal(const struct degrees *degrees, int group);
-/* The most ranks that can share out the experts of every layer: all degrees divide it. 1: there are none. */
+/* Gives the most ranks that can share out the experts of every layer: all degrees divide it; 1 without experts. */
 int64_t legal_most_experts(const struct graph *graph);
-/* Whether context-parallel atoms find something to split in every heavy operator: else their ranks would all do the
+/* True when context-parallel atoms find something to split in every heavy operator: else their ranks would all do the
  * same. */
 bool legal_context(const struct graph *graph, const struct mesh *mesh);
 
-/* What the layer may choose from: its rule's values, or everybody's. */
+/* Gives what the layer may choose from: its rule's values, or everybody's. */
 const struct allowed *space_layer_allowed(const struct space *space, int layer, enum space_choice choice);
-/* Whether the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where nothing
- * is gathered, any resharding. */
+/* True when the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where
+ * nothing is gathered, any resharding. */
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice);
-/* Whether one of these values is the group of data-parallel ranks over which the layer shards on the mesh: 0 is all
+/* True when one of these values is the group of data-parallel ranks over which the layer shards on the mesh: 0 is all
  * ranks that could. */
 bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, const struct plan_layer *layer);
-/* Full recomputation becomes that of whole blocks, wherever it is allowed. */
+/* Makes full recomputation that of whole blocks, wherever it is allowed. */
 void space_recompute_blocks(struct space *space);
-/* Where all layers are to be recomputed selectively, and nothing was said of single operators, they are recomputed by
- * blocks but for these operators. */
+/* Lets all layers be recomputed by blocks but for these operators, where they are to be recomputed selectively and
+ * nothing was said of single operators. */
 void space_keep_operators(struct space *space, uint64_t operators);
-/* Of a space with one value of each choice of layers: whether one of them makes no difference, as how weights that are
- * not shards go back to shards, and is not the one that goes without saying. */
+/* True when one of the values of a space with one for each choice of layers makes no difference, as how weights that
+ * are not shards go back to shards, and is not the one that goes without saying. */
 bool space_layers_idle(const struct space *space);
-/* Which layers have equal rules: the rules that count for the layer, as bits. */
+/* Gives the rules that count for the layer, as bits, by which layers with equal rules are told. */
 unsigned space_rules_of(const struct space *space, int layer);
-/* What any layer may choose from; everything where count is 0. */
+/* Gives what any layer may choose from; everything where count is 0. */
 struct allowed space_any_layer(const struct space *space, enum space_choice choice);
 
-/* Every strategy that the space allows some layer on the mesh, to out (NULL: only counted); their number. What makes no
- * difference is listed once: without sharding there are no groups of shards, without ZeRO-3 nothing is kept gathered,
- * slices serve to gather and reduce less at a time. Dimensions take the place of others that split alike
- * (dimension_replica()). */
+/* Lists every strategy that the space allows some layer on the mesh in out (NULL: only counted), and gives their
+ * number. What makes no difference is listed once: without sharding there are no groups of shards, without ZeRO-3
+ * nothing is kept gathered, slices serve to gather and reduce less at a time. Dimensions take the place of others that
+ * split alike (dimension_replica()). */
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
-/* Whether a stage of ZeRO is allowed that the optimizer goes with, in all layers. */
+/* True when a stage of ZeRO is allowed that the optimizer goes with, in all layers. */
 bool space_leaves_zero(const struct space *space, struct error *err);
-/* What shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends of
- * ZeRO, and slices, whose transfers run beside each other's computations.
- * Unsharded ones first, then as many sharded ones where the mesh has ranks for it. */
+/* Lists what shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends
+ * of ZeRO, and slices, whose transfers run beside each other's computations. Unsharded ones come first, then as many
+ * sharded ones where the mesh has ranks for it. */
 int space_ends(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
-/* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
+/* Lists all configurations that the space, the graph and the cluster allow, in a fixed order, in the arena. None is no
  * failure; several meshes of a stage are one without a bounded schedule. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
@@ -212,26 +212,26 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
 bool config_is_bounded(const struct config *config);
 bool space_configs_unbounded(struct config **out, int *count, struct arena *arena, const struct space *space,
                              const struct graph *graph, const struct cluster *cluster, struct error *err);
-/* When to end a listing before it is whole: it is time, or there are more than so many. */
+/* Says when to end a listing before it is whole: when it is time, or when there are more than so many. */
 struct space_stop {
     bool (*stops)(void *self);
     void *self;
     int most;
 };
 enum { SPACE_MOST_LISTED = 400000 }; /* beyond which a narrower space is searched, where there is one */
-/* Like it; *ended: so before all were listed, and *out holds none. */
+/* Lists like it; *ended: it was ended so before all were listed, and *out holds none. */
 bool space_configs_until(struct config **out, int *count, struct arena *arena, const struct space *space,
                          const struct graph *graph, const struct cluster *cluster, const struct space_stop *stop,
                          bool *ended, struct error *err);
-/* How many there would be. */
+/* Counts how many there would be. */
 int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster);
-/* The nearest batch below or above the space's that has a configuration; 0: there is none, or it takes long to find. */
+/* Gives the nearest batch below or above the space's that has a configuration; 0 if none is soon found. */
 int64_t space_nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                             bool above);
-/* Whether any of the configurations has data-parallel ranks that make groups of shards as the space names them; the
+/* True when any of the configurations has data-parallel ranks that make groups of shards as the space names them; the
  * failure says which there are. */
 bool space_check_groups(const struct space *space, const struct config *configs, int count, struct error *err);
-/* Why there was none: which restriction to lift. Always false. */
+/* Explains why there was none: which restriction to lift. Always returns false. */
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err);
 #endif

@@ -14,7 +14,7 @@ static const char *wants_of(const struct schedule *schedule)
                                   : "one chunk per stage";
 }
 
-/* True: it is not the named schedules' fault; any other would not do either. */
+/* Explains that it is the named schedules' fault; true when it is not, since any other would not do either. */
 static bool explain_schedules(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                               struct error *err)
 {
@@ -35,7 +35,7 @@ static bool explain_schedules(const struct space *space, const struct graph *gra
                 schedule->name, extra ? "no more in flight than its order has" : wants_of(schedule), found);
 }
 
-/* "1024 or 1040", behind `before` and before `after`; nothing where no batch near this one would do. */
+/* Writes "1024 or 1040" behind `before` and before `after`; nothing where no batch near this one would do. */
 static void write_nearest_batches(char *out, size_t size, const char *before, const char *after,
                                   const struct space *space, const struct graph *graph, const struct cluster *cluster)
 {
@@ -102,7 +102,7 @@ static void explain_product(struct text *out, const struct space *space, int dev
     text_free(&product);
 }
 
-/* "micro-batch or dp": of what is restricted whatever alone is enough to leave out; else "some of them". */
+/* Writes "micro-batch or dp": each restricted choice that is enough to leave out alone; else "some of them". */
 static void write_enough(struct text *out, const struct space *space, const struct graph *graph,
                          const struct cluster *cluster)
 {
@@ -118,8 +118,8 @@ static void write_enough(struct text *out, const struct space *space, const stru
         text_add(out, "some of them");
 }
 
-/* Stages that the cluster could have, where no configuration has as many as are cut by hand. True: it is not the cut's
- * fault. */
+/* Names the stages that the cluster could have, where no configuration has as many as are cut by hand. True when it is
+ * not the cut's fault. */
 static bool explain_cut(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                         struct error *err)
 {
@@ -188,7 +188,7 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                 (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count, batches);
 }
 
-/* None of the groups can be in any configuration: the first of them is at fault. */
+/* Blames the first of the groups where none of them can be in any configuration. */
 static bool check_groups(const struct allowed *groups, const struct config *configs, int count, struct error *err)
 {
     int most = 1;

@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "planner/space/space.h"
 
-/* The axis that tensor parallelism would split, or -1. */
+/* Gives the axis that tensor parallelism would split, or -1. */
 static int tensor_axis(const struct segment *segment)
 {
     for (int i = 0; i < segment->axis_count; i++)
@@ -11,7 +11,7 @@ static int tensor_axis(const struct segment *segment)
     return -1;
 }
 
-/* The first heavy operator that so many ranks cannot share; NULL: none. splits: whether there is any that they can. */
+/* Gives the first heavy operator that so many ranks cannot share, or NULL. splits: there is any that they can. */
 static const struct segment *find_unshared(const struct graph *graph, int tensor, bool *splits)
 {
     int64_t heads = 0;

@@ -30,7 +30,7 @@ bool config_is_bounded(const struct config *config)
     return config->stages == 1 || (schedules[config->schedule]->bounded && config->extra == 0);
 }
 
-/* Whether the space has pipelines that the closed form bounds. */
+/* True when the space has pipelines that the closed form bounds. */
 static bool has_bounded(const struct space *space)
 {
     int s = 0;
@@ -39,7 +39,7 @@ static bool has_bounded(const struct space *space)
     return schedules[s] && allowed_has(&space->chunks, 1) && allowed_has(&space->extra, 0);
 }
 
-/* Synchronous schedules that are not bounded are listed where none is that is: what is asked for by name, chunks or
+/* Offers synchronous schedules that are not bounded where none is that is: what is asked for by name, chunks or
  * micro-batches in flight. Asynchronous ones, which are other mathematics, must be named, so that they never win unless
  * somebody wants them. */
 static bool offers(const struct listing *l, const struct schedule *schedule)
@@ -50,7 +50,7 @@ static bool offers(const struct listing *l, const struct schedule *schedule)
     return l->unbounded || schedule->bounded || !has_bounded(space);
 }
 
-/* The chunks that are asked for; where nobody asks as few as the schedule takes, and more beside what is bounded. */
+/* Gives the chunks that are asked for; unasked as few as the schedule takes, and more beside what is bounded. */
 static const struct allowed *chunks_of(const struct listing *l, const struct schedule *schedule)
 {
     static const struct allowed usual = { 3, { 1, 2, 4 } }, least[] = { [1] = { 1, { 1 } }, [2] = { 1, { 2 } } };
@@ -58,7 +58,7 @@ static const struct allowed *chunks_of(const struct listing *l, const struct sch
     return asked->count > 0 ? asked : l->unbounded ? &usual : &least[schedule_least_chunks(schedule)];
 }
 
-/* What a replica does depends on nothing but the replicas from it on: there stages have one chunk. */
+/* True when the schedule takes them; with several meshes only one, so that replicas depend on those behind alone. */
 static bool takes_chunks(const struct listing *l, int64_t chunks)
 {
     const int64_t *value = l->making.value;
@@ -79,7 +79,7 @@ static bool takes_some_chunks(struct listing *l)
     return false;
 }
 
-/* Whether so many more in flight make a difference, and the configuration is on the side that is listed. */
+/* True when so many more in flight make a difference, and the configuration is on the side that is listed. */
 static bool takes_extra(const struct listing *l)
 {
     const struct making *m = &l->making;
@@ -128,7 +128,7 @@ static struct looks groups_of(struct listing *l)
     return l->groups.count > 0 ? listed(&l->groups) : only(0);
 }
 
-/* Where stages may have several meshes, all numbers of stages are one configuration, unless they are restricted. */
+/* Makes all numbers of stages one configuration where stages may have several meshes, unless they are restricted. */
 static struct looks stages_of(const struct making *m)
 {
     const struct allowed *stages = &m->space->stages;
@@ -137,8 +137,8 @@ static struct looks stages_of(const struct making *m)
     return stages->count > 0 ? listed(stages) : only(0);
 }
 
-/* Where nobody restricts a choice (range->count 0) what is tried may depend on the model, the cluster and the choices
- * before it; that is said here and nowhere else. */
+/* Says where the search looks. Where nobody restricts a choice (range->count 0) this may depend on the model, the
+ * cluster and the choices before it; that is said here and nowhere else. */
 static struct looks looks_of(struct listing *l, enum space_choice choice)
 {
     static const struct allowed none = { 1, { 0 } }, both = { 2, { 1, 0 } }, usual_extras = { 3, { 0, 1, 2 } };
@@ -192,7 +192,7 @@ static struct looks looks_of(struct listing *l, enum space_choice choice)
     return range->count > 0 ? listed(range) : only(choice_facts[choice].usual);
 }
 
-/* Whether the choice's value says more than any other would. */
+/* True when the choice's value says more than any other would. */
 static bool matters(const struct listing *l, enum space_choice choice)
 {
     const int64_t *value = l->making.value;
@@ -228,8 +228,8 @@ static bool set_turns(struct listing *l)
     return config->meshes == 0 || count > 0;
 }
 
-/* As many as lie in a node, and leave each other tokens enough to hide what they exchange. Of other numbers than powers
- * of two the search would ask as often for little. */
+/* Takes degrees that lie in a node and leave each rank tokens enough to hide what they exchange, and of these the
+ * powers of two: of others the search would ask as often for little. */
 bool space_usual_context(const struct cluster *cluster, int64_t tokens, int64_t context)
 {
     enum { LEAST_TOKENS = 2048 };
@@ -237,7 +237,7 @@ bool space_usual_context(const struct cluster *cluster, int64_t tokens, int64_t 
                             tokens / context >= LEAST_TOKENS);
 }
 
-/* Ranks that share out experts: those of one rank say what others do. Data ranks always may, and context ranks. */
+/* True when other ranks share out experts so than with less reach, since those of one rank say what others do. */
 static bool wants_over(const struct making *m, int64_t over)
 {
     const struct allowed *range = &m->space->experts_over;
@@ -245,7 +245,7 @@ static bool wants_over(const struct making *m, int64_t over)
            !(over == EXPERTS_OVER_CONTEXT && m->value[CHOICE_CP] == 1 && allowed_has(range, EXPERTS_OVER_DATA));
 }
 
-/* Whether a legal value leads to configurations that the search wants. */
+/* True when a legal value leads to configurations that the search wants. */
 static bool wanted(struct listing *l, enum space_choice choice)
 {
     const struct making *m = &l->making;
@@ -275,8 +275,8 @@ static bool wanted(struct listing *l, enum space_choice choice)
     return true;
 }
 
-/* All choices are made. One stage has the cluster's own order of types. Stages of several meshes go through the cluster
- * from one of its ends: in other orders it would depend on the cut whether a stage's meshes are neighbours. */
+/* Adds configurations when all choices are made. One stage has the cluster's own order of types. Stages of several
+ * meshes begin at an end of it: in other orders the cut would decide whether a stage's meshes are neighbours. */
 static void add_configs(struct listing *l)
 {
     struct config *config = &l->making.config;
@@ -301,7 +301,7 @@ static void add_configs(struct listing *l)
     }
 }
 
-/* Whether the listing ends here, whole or not: asked for each size of micro-batches. */
+/* True when the listing ends here, whole or not; it is asked for each size of micro-batches. */
 static bool ends(struct listing *l)
 {
     enum { EVERY = 64 };
@@ -310,8 +310,8 @@ static bool ends(struct listing *l)
     return l->ended;
 }
 
-/* The smallest micro-batch of at least `micro` sequences that divides a rank's share into no more than can be run; more
- * than `last`: none does. */
+/* Gives the smallest micro-batch of at least `micro` sequences that divides a rank's share into no more than can be
+ * run; more than `last` where none does. */
 static int64_t next_micro(const struct making *m, int64_t micro, int64_t last)
 {
     int64_t share = m->space->batch / m->value[CHOICE_DP];
@@ -340,7 +340,7 @@ static void turn(struct listing *l, enum space_choice choice)
             continue;
         l->making.value[choice] = value;
         if (choice == CHOICE_DP) {
-            /* The nearest batches that the data degree would divide. */
+            /* the nearest batches that the data degree would divide are noted */
             const struct allowed *micro = &l->making.space->micro;
             int64_t batch = l->making.space->batch, data = l->making.value[CHOICE_DP];
             for (int i = 0; i < max_i64(micro->count, 1); i++) {
@@ -371,7 +371,7 @@ int space_count(const struct space *space, const struct graph *graph, const stru
     return l.count;
 }
 
-/* From one batch that some degrees divide to the next, until all other rules are kept too. */
+/* Goes from one batch that some degrees divide to the next, until all other rules are kept too. */
 int64_t space_nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                             bool above)
 {
@@ -389,7 +389,7 @@ int64_t space_nearest_batch(const struct space *space, const struct graph *graph
     return 0;
 }
 
-/* All of the listing, in the arena, behind those that *out has. */
+/* Keeps all of the listing, in the arena, behind those that *out has. */
 static bool keep_configs(struct listing *l, struct config **out, int *count, struct arena *arena, struct error *err)
 {
     l->keeps = true;

@@ -2,7 +2,7 @@
 #include "planner/space/space_parts.h"
 #include <string.h>
 
-/* The rule that counts, or -1. */
+/* Gives the rule that counts for the layer, which is the last one that covers it, or -1. */
 static int rule_of(const struct space *space, int layer, enum space_choice choice)
 {
     int rule = space->rule_count - 1;
@@ -71,8 +71,8 @@ static bool rule_allows(const struct space *space, int layer, enum space_choice 
     return rule < 0 || allowed_has(&space->rules[rule].allowed, value);
 }
 
-/* What is allowed for all is about the plan's mesh: only rules are about single layers. One rank has nothing to share.
- */
+/* True when rules allow the layer's degrees; what is allowed for all is about the plan's mesh. One rank has nothing to
+ * share. */
 static bool degrees_allowed(const struct space *space, int layer, struct mesh mesh, const struct plan_layer *choice)
 {
     memcpy(mesh.dim, choice->dim, sizeof mesh.dim);

@@ -46,14 +46,14 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
     }
 }
 
-/* Slices are of use where gradients at least are sharded: they gather and reduce less at a time. */
+/* True when slices are of use: where gradients at least are sharded, they gather and reduce less at a time. */
 static bool takes_slices(const struct strategies *list, const struct plan_layer *layer, int64_t slices)
 {
     return slices == 1 || (list->sharded && layer->zero >= 2) || list->ruled ||
            !allowed_has(&list->range[CHOICE_SLICES], 1);
 }
 
-/* The choice, and then those behind it. Few possible values are tried as they ascend, of many those that are listed. */
+/* Chooses this, then what is behind it. Few possible values are tried ascending, of many those that are listed. */
 static void choose(struct strategies *list, enum space_choice choice, struct plan_layer layer)
 {
     const struct choice_facts *facts = &choice_facts[choice];

@@ -4,8 +4,8 @@
 #include "planner/space/space_parts.h"
 #include <stdio.h>
 
-/* Whether so many stages of these numbers of meshes, ascending, can have all of them together; 0: any number, up to the
- * layers. Of many more meshes than stages nothing is said: true. */
+/* True when so many stages of these numbers of meshes, ascending, can have all of them together; 0: any number, up to
+ * the layers. Of many more meshes than stages nothing is said: true. */
 static bool share_out(int layers, const int *turns, int shape_count, int stages, int meshes)
 {
     enum { MOST_LEFT = 128 };

@@ -7,7 +7,7 @@ enum { LEAST_TOKENS = 128 }; /* of a context rank: a tile of attention's kernels
 const enum space_choice wider_choices[WIDER_CHOICES] = { CHOICE_LOSS_CHUNKS, CHOICE_RECOMPUTE, CHOICE_CP,
                                                          CHOICE_OFFLOAD };
 
-/* Degrees that are usual, and all others that leave a rank a tile. None where no other is. */
+/* Gives degrees that are usual and all others that leave a rank a tile; none where no other is. */
 static struct allowed contexts_of(const struct cluster *cluster, int64_t tokens)
 {
     struct allowed all = { 0 };

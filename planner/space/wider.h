@@ -8,12 +8,12 @@
 #include "planner/space/space.h"
 
 enum { WIDER_CHOICES = 4 };
-/* From what changes least about a run to what changes most. */
+/* Lists them from what changes least about a run to what changes most. */
 extern const enum space_choice wider_choices[WIDER_CHOICES];
-/* All of them take their wider values, but for those that have none on the cluster, as host memory without a link to
+/* Gives all of them their wider values, but for those that have none on the cluster, as host memory without a link to
  * it. tokens: of the space's sequences. */
 void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens);
-/* Of each the values that take least memory, as far as the space allows them: it has a plan that fits if the space has
- * one, or nearly so. What lies on the host has no room without end: how many layers have theirs there stays free. */
+/* Narrows each to the values that take least memory, as far as the space allows them: it has a plan that fits if the
+ * space has one, or nearly so. Host memory ends somewhere: how many layers use it stays free. */
 void space_narrow_wide(struct space *space);
 #endif
