@@ -1,7 +1,7 @@
 #include "planner/layout/byte_map.h"
 #include <string.h>
 
-/* Not negative; spare: as long. By eleven bits at a time, the lowest first. */
+/* Sorts edges, which are not negative, by eleven bits at a time, the lowest first; spare is as long as the list. */
 static void sort_edges(struct byte_edge *list, struct byte_edge *spare, int count)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };
@@ -40,7 +40,7 @@ static void clear_bit(struct byte_map *map, int cell)
     }
 }
 
-/* The last run start at or before the cell. Cell 0 always begins a run. */
+/* Gives the last run start at or before the cell. Cell 0 always begins a run. */
 static int run_of(const struct byte_map *map, int cell)
 {
     int level = 0, at = cell;
@@ -56,7 +56,7 @@ static int run_of(const struct byte_map *map, int cell)
     return at;
 }
 
-/* The first run start after the cell, or cell_count. */
+/* Gives the first run start after the cell, or cell_count. */
 static int next_run(const struct byte_map *map, int cell)
 {
     int level = 0, at = cell;

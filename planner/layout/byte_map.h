@@ -18,11 +18,11 @@ struct byte_map {
     uint64_t *bits[BYTE_MAP_LEVELS]; /* run starts; a bit of level n + 1 stands for a word of level n that is not 0 */
     int level_count;
 };
-/* edges: in any order, sorted in place; numbers are below `numbers`. All bytes belong to nobody. False: memory is
- * short. */
+/* Opens a map in which all bytes belong to nobody. edges: in any order, sorted in place; numbers are below `numbers`.
+ * False when memory is short. */
 bool byte_map_open(struct byte_map *map, struct arena *arena, struct byte_edge *edges, int count, int numbers);
-/* What lies between the edges of two numbers gets a new owner. Calls back once for each run that it replaces, even in
- * part. */
+/* Gives what lies between the edges of two numbers to a new owner, and calls back once for each run that this replaces,
+ * even in part. */
 void byte_map_take(struct byte_map *map, int low, int high, int owner, void (*replaced)(void *self, int owner),
                    void *self);
 #endif

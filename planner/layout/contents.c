@@ -21,7 +21,7 @@ static bool is_of_vocabulary(const struct program *program, const struct buffer 
     return false;
 }
 
-/* gathered: whether ranks gathered it. */
+/* Tells which kind of memory the buffer is; gathered: ranks gathered it. */
 static enum memory_kind kind_of(const struct program *program, const struct buffer *buffer, bool gathered)
 {
     if (is_of_vocabulary(program, buffer))
@@ -50,7 +50,7 @@ static enum memory_kind kind_of(const struct program *program, const struct buff
     return MEMORY_TRANSIENT;
 }
 
-/* Bytes that a buffer takes in its arena: up to where the next one may begin. */
+/* Gives the bytes that a buffer takes in its arena: up to where the next one may begin. */
 static int64_t taken_bytes(const struct buffer *buffer)
 {
     return round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
@@ -58,7 +58,7 @@ static int64_t taken_bytes(const struct buffer *buffer)
 
 /* ---- when each buffer has its bytes to itself ---- */
 
-/* What works in place hands bytes over: the source has them until just before, the destination from there on. */
+/* Hands bytes over where instructions work in place: the source has them until just before, the destination then. */
 static void hand_over(const struct program *program, int stage, struct life *lives)
 {
     const struct stage_program *list = &program->stages[stage];
@@ -77,13 +77,13 @@ static void hand_over(const struct program *program, int stage, struct life *liv
     }
 }
 
-/* What nobody touches has a place at the first moment. */
+/* Gives a buffer that nobody touches a place at the first moment. */
 static struct life alive(const struct life *life)
 {
     return life->first < 0 ? (struct life){ 0, 0, 0, 0 } : *life;
 }
 
-/* The instruction at which most bytes of the stage's temporary buffers live. change: (instructions + 1), zeroes. */
+/* Finds the instruction at which most bytes of temporary buffers live. change: (instructions + 1), zeroes. */
 static int fullest_moment(const struct program *program, int stage, const struct by_stage *of, const struct life *lives,
                           int64_t *change)
 {
@@ -110,7 +110,7 @@ static int fullest_moment(const struct program *program, int stage, const struct
     return moment;
 }
 
-/* Whether the buffer holds activations of a micro-batch that was not seen before; seen: (micro-batches). */
+/* True when the buffer holds activations of a micro-batch that was not seen before; seen: (micro-batches). */
 static bool count_micro(const struct buffer *buffer, bool *seen)
 {
     if (buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0 || seen[buffer->micro])
@@ -118,7 +118,7 @@ static bool count_micro(const struct buffer *buffer, bool *seen)
     return seen[buffer->micro] = true;
 }
 
-/* gathered: (buffers); of the stage's it tells whether ranks gathered them. */
+/* Marks the stage's buffers that ranks gathered in gathered, (buffers). */
 static void mark_gathered(const struct program *program, int stage, const struct by_stage *of, bool *gathered)
 {
     const struct stage_program *list = &program->stages[stage];

@@ -37,10 +37,10 @@ struct contents {
     struct life *lives; /* (buffers) */
     bool *gathered;     /* (buffers) */
 };
-/* The caller closes it, on failure too. Fails for want of memory, as contents_find() does. */
+/* Opens it; the caller closes it, on failure too. Fails for want of memory, as contents_find() does. */
 bool contents_open(struct contents *out, const struct program *program, struct error *err);
 bool contents_find(struct stage_memory *out, struct contents *contents, int stage, struct error *err);
-/* What is promised beyond the arena is among the gaps: further micro-batches may pack otherwise. */
+/* Counts what is promised beyond the arena among the gaps, since further micro-batches may pack otherwise. */
 void contents_promise(struct stage_memory *memory, int64_t peak_bytes);
 void contents_close(struct contents *contents);
 #endif

@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* ---- lifetimes ---- */
-/* all: (buffers) the buffer whose bytes each takes over in place, -1 none; transfers: only what transfers take over.
- * What is joined lives at no moment beside itself, so that no more is alive at once than of the same things apart. */
+/* Joins buffers that work in place. all: (buffers) whose bytes each takes over, -1 none; transfers: only what transfers
+ * take over. What is joined lives at no moment beside itself, so no more is alive at once than of things apart. */
 static void join_in_place(const struct program *program, const struct life *lives, int *all, int *transfers)
 {
     for (int b = 0; b < program->buffer_count; b++)
@@ -71,7 +71,7 @@ static bool stack_persistent(struct program *program, int stage, bool host, cons
     return true;
 }
 
-/* The ZeRO stage of the first layer that has the weight. */
+/* Gives the ZeRO stage of the first layer that has the weight. */
 static int zero_of_weight(const struct program *program, int weight)
 {
     for (int i = 0; i < program->graph->segment_count; i++) {
@@ -95,7 +95,7 @@ int64_t layout_copy_bytes(const struct program *program, const struct buffer *bu
     if (each == 0 || !buffer->persistent || buffer->host || program->graph->weights[buffer->id].frozen ||
         (of_zero && zero_of_weight(program, buffer->id) == 0))
         return 0;
-    /* Beside a state stands its gradient, whose elements have no scales among them. */
+    /* beside a state stands its gradient, whose elements have no scales among them */
     return buffer_holds(buffer->kind == BUFFER_STATE ? buffer - 1 : buffer) * each;
 }
 
@@ -106,7 +106,7 @@ int64_t layout_scratch_elements(const struct program *program, int stage, const 
     return segment_scratch_elements(program->graph, &program->graph->segments[instr->segment], instr->phase, extents);
 }
 
-/* asked: (segments) 1 + the last stage that asked, by phase: one micro-batch takes what the other does. */
+/* Finds the largest workspace; asked: (segments) 1 + the last stage that asked, by phase: micro-batches are alike. */
 static bool scratch_of(const struct program *program, int stage, int (*asked)[PHASE_COUNT], int64_t *bytes,
                        struct error *err)
 {
@@ -124,7 +124,7 @@ static bool scratch_of(const struct program *program, int stage, int (*asked)[PH
     return true;
 }
 
-/* What a buffer is, whatever the micro-batch, and what makes it. */
+/* Tells what a buffer is, whatever the micro-batch, and what makes it. */
 struct thing_maker {
     const struct program *program;
     const struct life *lives;
@@ -142,8 +142,8 @@ static int64_t thing_of(const void *self, const struct place_item *item)
     return (int64_t)(hash_words(HASH_START, facts, sizeof facts / sizeof *facts) >> 1);
 }
 
-/* The temporary buffers of a stage in one memory as items. What nobody touches gets a
- * place too, at the first moment: every offset lies in the arena. */
+/* Collects the temporary buffers of a stage in one memory as items. What nobody touches gets a place too, at the first
+ * moment, so that every offset lies in the arena. */
 static int collect_items(const struct program *program, int stage, bool host, const struct lifetimes *t)
 {
     int count = 0, from = t->by_stage.first[stage], to = t->by_stage.first[stage + 1];
@@ -174,7 +174,7 @@ static int collect_items(const struct program *program, int stage, bool host, co
     return count;
 }
 
-/* What the next step reads has the bytes under which it reads it, until the list ends. */
+/* Joins what the next step reads with the buffer under whose name it reads it, until the list ends. */
 static void join_wrapped(const struct program *program, int stage, const struct lifetimes *t)
 {
     const struct stage_program *list = &program->stages[stage];
@@ -192,7 +192,7 @@ static void join_wrapped(const struct program *program, int stage, const struct 
     }
 }
 
-/* What does not persist lies behind `top`. */
+/* Gives offsets, behind `top`, to what does not persist. */
 static void give_offsets(struct program *program, int stage, bool host, const struct lifetimes *t, int64_t top)
 {
     for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++) {
@@ -219,9 +219,9 @@ static bool kernels_join(const struct lifetimes *t, int stage)
     return false;
 }
 
-/* A stage that leaves as much room as the fullest of those before it need not be packed better: the plan takes what
- * that one takes. What is joined lives longer and packs worse: where it packs badly, and not well enough for whoever
- * asks, the same things are placed apart as well. live: bytes that live at once of what got the offsets. */
+/* Places temporary buffers, no better than they need: a stage that leaves as much room as the fullest before it takes
+ * what that one takes. What is joined lives longer and packs worse: where it packs badly, and not well enough for
+ * whoever asks, the same things are placed apart as well. live: bytes that live at once of what got the offsets. */
 static bool place_temporaries(struct program *program, int stage, bool host, struct lifetimes *t, int64_t top,
                               int64_t *total, int64_t *live, struct error *err)
 {
@@ -382,7 +382,7 @@ static int keep_needed(const struct stage_program *list, struct reached *reached
 {
     int kept = 0;
     reached[index] = *before;
-    /* The latest first; they are few, a handful for each lane at most. */
+    /* the latest come first; they are few, a handful for each lane at most */
     for (int i = 1; i < count; i++) {
         int wait = waits[i], at = i;
         for (; at > 0 && waits[at - 1] < wait; at--)
@@ -400,7 +400,7 @@ static int keep_needed(const struct stage_program *list, struct reached *reached
     return kept;
 }
 
-/* Lowering's waits and the extra ones of the stage, without what the others imply. */
+/* Merges lowering's waits with the extra ones of the stage, and drops those that others imply. */
 static bool merge_stage(struct program *program, struct stage_program *list, const struct extra *extra, int extra_count)
 {
     int count = 0;
@@ -438,7 +438,7 @@ static bool merge_stage(struct program *program, struct stage_program *list, con
     return ok;
 }
 
-/* The walk reports in the order of stages and instructions. */
+/* Merges the waits of all stages; the walk reports them in the order of stages and instructions. */
 static bool merge_waits(struct program *program, const struct extras *extras)
 {
     for (int s = 0, at = 0; s < program->stage_count; s++) {
@@ -488,7 +488,7 @@ bool layout_bound_bytes(struct program *program, struct error *err)
 }
 
 /* ---- the waits of any layout ---- */
-/* Latest accesses of each lane, counted from 1. */
+/* The latest accesses of each lane, counted from 1. */
 struct most {
     struct life *lives;    /* (buffers) */
     int *place;            /* (buffers) among those of the stage */
@@ -497,7 +497,7 @@ struct most {
     struct by_stage by_stage;
 };
 
-/* Everything in `reached`, as waits of the instruction. */
+/* Adds everything in `reached` as waits of the instruction. */
 static bool add_extras(struct extras *extras, int stage, int later, const struct reached *reached)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++) {
@@ -508,8 +508,8 @@ static bool add_extras(struct extras *extras, int stage, int later, const struct
     return true;
 }
 
-/* A buffer may get bytes of whatever is given away before its own life begins, and those that it is written over in
- * place: of each lane the latest instruction that touches such a buffer is waited for. */
+/* Waits for the latest instruction of each lane that touches a buffer whose bytes this one may get: those of whatever
+ * is given away before its own life begins, and those that it is written over in place. */
 static bool wait_for_most(const struct program *program, int stage, struct most *most, struct extras *extras)
 {
     const struct stage_program *list = &program->stages[stage];

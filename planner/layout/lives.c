@@ -65,7 +65,7 @@ static bool add_copy(struct split *split, int buffer)
     return true;
 }
 
-/* Renewals first, against the old names, then the new names into the slots. */
+/* Splits renewals first, by the old names, and then puts the new names into the slots. */
 static bool split_instr(struct split *split, struct instr *instr)
 {
     struct program *program = split->program;
@@ -108,7 +108,7 @@ static bool append_copies(struct split *split)
     return true;
 }
 
-/* Each side renamed its own buffers; the partner's names follow. */
+/* Renames the partner's buffers in sends, since each side has renamed its own alone. */
 static void rename_peers(struct program *program, const struct pairing *pairing)
 {
     for (int s = 0; s < program->stage_count; s++)
@@ -172,7 +172,7 @@ bool lives_same_visit(const struct instr *a, const struct instr *b)
     return a->layer == b->layer && same_pass(a, b);
 }
 
-/* end[i]: the last instruction before the compute lane enters the visit after the next, or else the pass after the
+/* Sets end[i]: the last instruction before the compute lane enters the visit after the next, or else the pass after the
  * next, seen from instruction i. */
 static void find_ends(const struct stage_program *list, bool visits, int *end)
 {
@@ -193,7 +193,7 @@ static void find_ends(const struct stage_program *list, bool visits, int *end)
     }
 }
 
-/* begin[i]: where in the list instruction i may begin to run, at worst at its place. */
+/* Sets begin[i]: where in the list instruction i may begin to run, at worst at its place. */
 static void find_begins(const struct stage_program *list, int *begin)
 {
     int done[LANE_COUNT] = { 0 }, pass = 0; /* behind the last of each lane; where the compute lane's pass began */
@@ -213,7 +213,7 @@ static void find_begins(const struct stage_program *list, int *begin)
     }
 }
 
-/* waited[i]: where the list first waits for an exchange of tokens that is i or behind it. */
+/* Sets waited[i]: where the list first waits for an exchange of tokens that is i or behind it. */
 static void find_waited(const struct stage_program *list, int *waited)
 {
     int done = 0;
@@ -227,13 +227,13 @@ static void find_waited(const struct stage_program *list, int *waited)
         waited[done] = list->instr_count - 1;
 }
 
-/* What spans an instruction of a stage is in, by instruction. */
+/* Tells for each instruction of a stage which spans it is in. */
 struct spans {
     int *begin, *visit_end, *pass_end;
     int *waited; /* NULL: exchanges of tokens run beside nothing */
 };
 
-/* Until when the bytes that the instruction reads are its own. */
+/* Gives until when the bytes that the instruction reads are its own. */
 static int held_until(const struct instr *instr, int index, const struct spans *spans)
 {
     if (instr->lane == LANE_SEND)
@@ -263,7 +263,7 @@ static void stage_lives(const struct program *program, int stage, const struct s
     }
 }
 
-/* lives: -1 where the stage's buffers are. */
+/* Finds the lives of a stage's buffers, which are -1 in `lives` before. */
 static bool find_stage(const struct program *program, int stage, struct life *lives, struct error *err)
 {
     const struct stage_program *list = &program->stages[stage];

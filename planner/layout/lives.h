@@ -13,8 +13,8 @@
  */
 bool lives_split(struct program *program, struct error *err);
 
-/* Instructions of a buffer's stage: first and last that touch it, on whatever lane, -1 none; its bytes are its own from
- * `since`, at most first, to held, at least last. */
+/* The instructions of a buffer's stage that touch it first and last, on whatever lane, -1 none; its bytes are its own
+ * from `since`, at most first, to held, at least last. */
 struct life {
     int first, last, since, held;
 };
@@ -34,13 +34,13 @@ bool lives_find(const struct program *program, struct life *lives, struct error 
 /* Finds those of one stage's buffers alone. */
 bool lives_find_stage(const struct program *program, int stage, const struct by_stage *of, struct life *lives,
                       struct error *err);
-/* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one
+/* True when two instructions of the compute lane that follow each other there are for one layer, one way, of one
  * micro-batch. */
 bool lives_same_visit(const struct instr *a, const struct instr *b);
-/* Whether the next step reads the buffer, under another name: the life of the opening's buffer goes on behind it. */
+/* True when the next step reads the buffer, under another name: the life of the opening's buffer goes on behind it. */
 bool lives_wrap(const struct program *program, const struct life *lives, int buffer);
-/* The buffer whose bytes the one in the slot of instruction index takes over, since the one ends where the other begins
- * and the instruction may work in place; -1: none. Else a reduced gradient, or the gradient of the logits beside these,
- * would be there twice. */
+/* Gives the buffer whose bytes the one in the slot of instruction index takes over, since the one ends where the other
+ * begins and the instruction may work in place; -1 where none. Else a reduced gradient, or the gradient of the logits
+ * beside these, would be there twice. */
 int lives_taken_over(const struct program *program, const struct life *lives, int stage, int index, int slot);
 #endif

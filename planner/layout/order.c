@@ -27,7 +27,7 @@ struct walk {
     struct lanes *clock; /* (instructions of the stage) what has finished when it starts */
     struct lanes tail;   /* last instruction of each lane so far */
     struct byte_map map;
-    /* of the instruction at hand */
+    /* these are of the instruction at hand */
     int index, buffer;
     struct hazard worst[LANE_COUNT]; /* latest that it must follow and does not yet, per lane */
     unsigned worst_lanes;            /* mask of those that have one */
@@ -38,7 +38,7 @@ struct walk {
 static const struct lanes none = { .last = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
 _Static_assert(LANE_COUNT == 9, "`none` lists all lanes");
 
-/* Instructions touch buffers of their own stage. */
+/* Gives the use of a buffer; instructions touch buffers of their own stage alone. */
 static struct use *use_of(const struct walk *w, int buffer)
 {
     return &w->uses[w->place[buffer]];
@@ -69,8 +69,8 @@ static void list_edges(struct byte_edge *edges, int *count, int number, int64_t 
     edges[(*count)++] = (struct byte_edge){ low + bytes, number + 1 };
 }
 
-/* The map of the stage's bytes, whose edges are those of its buffers, two by two, then the workspace's; what lives over
- * the step and the workspace own their bytes from the start. */
+/* Opens the map of the stage's bytes, whose edges are those of its buffers, two by two, then the workspace's; what
+ * lives over the step and the workspace own their bytes from the start. */
 static bool open_map(struct walk *w, const int *first, const int *end)
 {
     const struct stage_program *program = &w->program->stages[w->stage];
@@ -114,7 +114,7 @@ static bool open_stage(struct walk *w, int stage)
     return open_map(w, first, end);
 }
 
-/* Finished when `index` starts: `earlier`, and all that was finished when `earlier` started. */
+/* Notes as finished when `index` starts: `earlier`, and all that was finished when `earlier` started. */
 static void follow(struct walk *w, int index, int earlier)
 {
     enum lane own = w->program->stages[w->stage].instrs[earlier].lane;
@@ -134,7 +134,7 @@ static bool tell(struct walk *w, const struct hazard *hazard)
     return !w->stopped;
 }
 
-/* The instruction must come after these accesses. */
+/* Notes that the instruction must come after these accesses. */
 static void must_follow(struct walk *w, const struct lanes *accesses, unsigned lanes, enum hazard_kind kind, int buffer,
                         int other)
 {
@@ -193,7 +193,7 @@ static bool written_over(const struct walk *w, const struct instr *instr, int sl
     return false;
 }
 
-/* Bytes that this instruction both reads and gives away, where it cannot work in place. */
+/* Checks bytes that this instruction both reads and gives away, where it cannot work in place. */
 static bool check_in_place(struct walk *w, const struct instr *instr)
 {
     struct access access;
@@ -206,7 +206,7 @@ static bool check_in_place(struct walk *w, const struct instr *instr)
     return true;
 }
 
-/* Latest first: a wait for it may order the others as well. */
+/* Tells hazards latest first, since a wait for that may order the others as well. */
 static bool tell_worst(struct walk *w)
 {
     while (w->worst_lanes) {

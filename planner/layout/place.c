@@ -15,7 +15,7 @@ enum {
                       in place of 2.2 to 4.9 ms, 1/3000 would be as good */
 };
 
-/* The end of the highest item; ends early, with what it found, above `most`. */
+/* Places items in their order, and gives the end of the highest; it ends early, with what it found, above `most`. */
 static int64_t place_in_order(struct place_work *w, bool dense, int64_t most)
 {
     int64_t total = 0;
@@ -43,7 +43,7 @@ static int64_t place_in_order(struct place_work *w, bool dense, int64_t most)
     return total;
 }
 
-/* As they are tried: what is cheap first, then what mostly suffices. */
+/* Orders stand as they are tried: what is cheap comes first, then what mostly suffices. */
 enum order_kind {
     ORDER_TIME_TIGHT,
     ORDER_TIME_LOW,
@@ -58,7 +58,7 @@ enum order_kind {
 static void sort_items(struct place_work *w, enum order_kind kind)
 {
     if (kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW) {
-        /* By first use, of equals the longest first. */
+        /* items come by first use, of equals the longest first */
         for (int i = 0, first = 0; i < w->count; i++) {
             int item = w->starts[i].item;
             w->order[i] =
@@ -70,7 +70,7 @@ static void sort_items(struct place_work *w, enum order_kind kind)
             first = i + 1;
         }
         if (w->any_again && kind == ORDER_TIME_LOW) {
-            /* Those with two lives first, in the order of time too. */
+            /* those with two lives come first, in the order of time too */
             for (int i = 0; i < w->count; i++) {
                 const struct place_item *item = &w->items[w->order[i].item];
                 w->order[i].key = ((int64_t)(item->again_last == 0) << 32) + item->first;
@@ -164,9 +164,9 @@ static int64_t search_orders(struct place_work *w, int64_t bound, const struct p
     if (best > good)
         repair(w, dense, looks, good, &best);
     if (!w->any_again && looks > PLACE_LOOKS && pairs <= PLACE_LOOKS) {
-        /* Of a step so long that the sweep in time alone was tried: of shorter ones the orders pack no worse, in a
-         * fifth of the time (of 160 stages of the golden jobs one would have gained by this). Bytes that are used again
-         * at once make whoever comes next wait, so only where that gains something. */
+        /* This is for a step so long that the sweep in time alone was tried: of shorter ones the orders pack no worse,
+         * in a fifth of the time (of 160 stages of the golden jobs one would have gained by this). Bytes that are used
+         * again at once make whoever comes next wait, so it is tried only where that gains something. */
         best = place_alike(w, max_i64(bound + bound / PLACE_FAIR, good), best);
     }
     return best;

@@ -13,7 +13,7 @@ struct place_item {
     int owner;                   /* whoever lists the items says what it is */
     bool held;                   /* kept beyond its use, as transfers ask: one of the orders puts these first */
 };
-/* What items are: of equal size and equal numbers they are very likely the same thing at different times. */
+/* Tells what items are: those of equal size and number are very likely the same thing at different times. */
 struct place_things {
     int64_t (*of)(const void *self, const struct place_item *item);
     const void *self;
@@ -41,8 +41,8 @@ enum { PLACE_LOOKS = 100000000, PLACE_FEW_LOOKS = 10000000 };
  * apart as well above it (the second stage of llama-3-70b has 73.3 GiB; with 1/20 it was told 74.7, for 0.03 s less of
  * `plan`). */
 enum { PLACE_FAIR = 50 };
-/* With how many bytes the search for offsets is content where so many live at once. */
+/* Gives with how many bytes the search for offsets is content where so many live at once. */
 int64_t place_good_bytes(int64_t live_bytes);
-/* The most bytes that live at once: no assignment is lower. */
+/* Finds the most bytes that live at once; no assignment is lower. */
 bool place_bound(const struct place_item *items, int count, int64_t *bound, struct error *err);
 #endif

@@ -12,13 +12,13 @@ enum { SPANS = 1024, SPAN_WORDS = SPANS / 64, COARSE = SPANS / 64 };
 struct item_life {
     int first, last;
 };
-/* What has the same bytes, one item after the other. */
+/* Groups have the same bytes, one item after the other. */
 struct groups {
     int *item;               /* (items) by group, each group's by first use */
     struct item_life *lives; /* (items) of these */
     int *first;              /* (count + 1) where a group begins there */
     /* (items) by group: the bit of each of SPANS equal spans of time in which something of it lives. Most pairs of
-     * groups share no span, and that is told in a twentieth of the time that going through their lives takes. */
+     * groups share no span, which is told in a twentieth of the time that going through their lives takes. */
     uint64_t (*spans)[SPAN_WORDS];
     uint64_t *coarse; /* (items) by group: the same of 64 spans, which tells most pairs apart already */
     int count;
@@ -31,8 +31,8 @@ static bool is_alike(const struct place_work *w, const struct ranked *a, const s
     return a->key == b->key && w->items[a->item].bytes == w->items[b->item].bytes;
 }
 
-/* The fewest turns in which no item begins before the one that had its bytes has ended: begins are in order, so that
- * who is late enough for one is late enough for those before it. list: of one thing, by first use. */
+/* Gives the fewest turns in which no item begins before the one that had its bytes has ended: begins are in order, so
+ * that who is late enough for one is late enough for those before it. list: of one thing, by first use. */
 static int turns_of(const struct place_work *w, const struct ranked *list, int count)
 {
     int turns = 1;
@@ -42,7 +42,7 @@ static int turns_of(const struct place_work *w, const struct ranked *list, int c
     return turns;
 }
 
-/* Items by what they are, in w->order; what is alike is a run of it, by first use. keyed: room for each. */
+/* Sorts items by what they are into w->order, where what is alike is a run, by first use. keyed: room for each. */
 static void sort_alike(struct place_work *w, struct keyed *keyed)
 {
     for (int i = 0; i < w->count; i++)
@@ -104,7 +104,7 @@ static void sort_groups(const struct place_work *w, const struct groups *g, bool
     qsort(g->order, (size_t)g->count, sizeof *g->order, place_compare_ranked);
 }
 
-/* Whether items of the two live at once. Of things that both come again it is seen at once. */
+/* True when items of the two live at once; spans soon tell it of things that both come again. */
 static bool meet(const struct groups *g, int a, int b)
 {
     const struct item_life *x = &g->lives[g->first[a]], *x_end = &g->lives[g->first[a + 1]];
@@ -127,7 +127,7 @@ static bool meet(const struct groups *g, int a, int b)
     return false;
 }
 
-/* The group that comes at the turn, beside those before it. */
+/* Places the group that comes at the turn, beside those before it. */
 static int64_t place_group(struct place_work *w, const struct groups *g, int turn)
 {
     int group = g->order[turn].item;

@@ -3,7 +3,7 @@
 #include "base/num.h"
 #include <string.h>
 
-/* The first gap that begins at or behind the address. */
+/* Gives the first gap that begins at or behind the address. */
 static int gap_behind(const struct place_work *w, int64_t address)
 {
     int low = 0, high = w->gap_count;
@@ -22,7 +22,7 @@ static void drop_gap(struct place_work *w, int gap)
     memmove(&w->gaps[gap], &w->gaps[gap + 1], (size_t)(--w->gap_count - gap) * sizeof *w->gaps);
 }
 
-/* Bytes of an item whose life is over join the gaps beside them, or the top sinks. */
+/* Gives back the bytes of an item whose life is over: they join the gaps beside them, or the top sinks. */
 static void give_back(struct place_work *w, int64_t low, int64_t high)
 {
     int next = gap_behind(w, low);
@@ -44,7 +44,7 @@ static void give_back(struct place_work *w, int64_t low, int64_t high)
     w->gaps[next] = (struct gap){ low, high };
 }
 
-/* The tightest gap, with `lowest` the first; else the top. */
+/* Takes bytes from the tightest gap, with `lowest` from the first; else from the top. */
 static int64_t take_bytes(struct place_work *w, int64_t bytes, bool lowest)
 {
     int best = -1;
@@ -64,7 +64,7 @@ static int64_t take_bytes(struct place_work *w, int64_t bytes, bool lowest)
     return offset;
 }
 
-/* As an allocator would: items come in the order of their first use and leave after their last. */
+/* Places as an allocator would: items come in the order of their first use and leave after their last. */
 int64_t place_in_time(struct place_work *w, bool lowest)
 {
     int64_t total = 0;

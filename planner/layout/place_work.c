@@ -12,7 +12,7 @@ int place_compare_ranked(const void *left, const void *right)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* Items by their first or last moment, equal ones by number. before: (end + 1), all 0. */
+/* Sorts items by their first or last moment, equal ones by number. before: (end + 1), all 0. */
 static void sort_by_moment(const struct place_work *w, bool last, int *before, int *out)
 {
     for (int i = 0; i < w->count; i++)
@@ -90,7 +90,7 @@ bool place_lists_open(struct place_work *w)
     return w->reach;
 }
 
-/* All pairs without those that are apart: for each start, the ends before it. */
+/* Counts all pairs without those that are apart, which for each start are the ends before it. */
 int64_t place_count_pairs(const struct place_work *w)
 {
     int64_t pairs = (int64_t)w->count * (w->count - 1) / 2;
@@ -104,7 +104,7 @@ int64_t place_count_pairs(const struct place_work *w)
 }
 
 /* ---- lists ---- */
-/* The spans that hold the item's whole life: the one or the two of the finest level on which there are no more. */
+/* Gives the spans that hold the item's whole life: one or two of the finest level on which there are no more. */
 static void spans_around(const struct place_work *w, int item, int *first, int *last)
 {
     const struct reach *reach = &w->reach[item];
@@ -115,7 +115,7 @@ static void spans_around(const struct place_work *w, int item, int *first, int *
     *last = reach->last[level];
 }
 
-/* The list has addresses above this from that place on. */
+/* Gives the place in the list from which on addresses are above this. */
 static int place_above(const struct spots *spots, int64_t address)
 {
     int low = 0, high = spots->count;
@@ -129,7 +129,7 @@ static int place_above(const struct spots *spots, int64_t address)
     return low;
 }
 
-/* What always lives joins its like on either side: nothing else has bytes of theirs, so they are next to it here. */
+/* Inserts a spot. One that always lives joins its like on either side: nothing else has bytes between them. */
 static void insert_spot(struct place_work *w, struct spots *spots, struct spot spot)
 {
     int at = place_above(spots, spot.low);
@@ -177,13 +177,13 @@ void place_lists_add(struct place_work *w, int turn)
         insert_life(w, turn, &w->reach[w->count + item], (struct spot){ low, high, it->again_first, it->again_last });
 }
 
-/* The tightest of the gaps that were passed, and how high what was passed reaches. */
+/* Keeps the tightest of the gaps that were passed, and how high what was passed reaches. */
 struct passed {
     int64_t top, best, best_size;
 };
 
-/* False: the gap before it is as wide as is wanted, and none is tighter. Few gaps are wide enough: that is the one
- * branch that can be foretold, whoever lives beside. */
+/* Passes a placed item. False when the gap before it is as wide as is wanted, and none is tighter. Few gaps are wide
+ * enough: that is the one branch that can be foretold, whoever lives beside. */
 static inline bool pass(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
 {
     int64_t gap = low - p->top;
@@ -209,8 +209,8 @@ static inline bool pass_spot(struct passed *p, const struct place_item *want, co
     return pass(p, want->bytes, (at->first <= want->last) & (at->last >= want->first), at->low, at->high);
 }
 
-/* The tightest gap between the placed items that live beside the item; else on top of them. b: another list, or the
- * same. */
+/* Finds the tightest gap between the placed items that live beside the item; else the top of them. b: another list, or
+ * the same. */
 static int64_t find_gap(const struct spots *a, const struct spots *b, const struct place_item *want)
 {
     struct passed passed = nothing_passed;
@@ -226,7 +226,7 @@ static int64_t find_gap(const struct spots *a, const struct spots *b, const stru
     return found(&passed);
 }
 
-/* The same for an item with two lives. */
+/* Finds it for an item with two lives. */
 static int64_t find_gap_twice(const struct spots *spots, const struct place_item *want)
 {
     struct passed passed = nothing_passed;
@@ -267,7 +267,7 @@ void place_tree_add(struct place_work *w, int item)
         w->latest[node] = w->items[item].last;
 }
 
-/* Placed items below the node that begin by `last` and end no earlier than `first`. */
+/* Collects the placed items below the node that begin by `last` and end no earlier than `first`. */
 static void collect_beside(struct place_work *w, int node, int low, int size, int first, int last)
 {
     if (w->latest[node] < first || low >= w->count || w->starts[low].key > last)
@@ -281,8 +281,8 @@ static void collect_beside(struct place_work *w, int node, int low, int size, in
     collect_beside(w, 2 * node + 1, low + size / 2, size / 2, first, last);
 }
 
-/* By address, as Shell did it: of the dozens that most items have beside them nothing is faster. Which of several at
- * one address comes first is all the same. */
+/* Sorts by address, as Shell did it: of the dozens that most items have beside them nothing is faster. Which of several
+ * at one address comes first is all the same. */
 static void sort_beside(struct gap *list, int count)
 {
     static const int strides[] = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 }; /* Ciura 2001 */

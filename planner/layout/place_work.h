@@ -21,7 +21,7 @@ struct spot {
 };
 enum { ALWAYS = INT_MAX }; /* the last moment of whatever lives through its span, whose first is 0 */
 
-/* What is placed and lives within a span of time, by address, ascending. */
+/* Lists what is placed and lives within a span of time, by address, ascending. */
 struct spots {
     struct spot *list; /* (count) */
     int count, capacity;
@@ -30,7 +30,7 @@ struct spots {
  * of 700 items are placed in 4.5 s by 3 levels and in 5.6 by 4; 200 of 7,000 in 3.9 and 3.6. */
 enum { SPAN_LEVELS = 4, SPAN_COUNT = 1 + 4 + 16 + 64, FEW_ITEMS = 2000 };
 
-/* The spans in which a life lies, by level, as numbers among all spans. */
+/* Tells the spans in which a life lies, by level, as numbers among all spans. */
 struct reach {
     unsigned char first[SPAN_LEVELS], last[SPAN_LEVELS];
 };
@@ -57,7 +57,7 @@ struct place_work {
     int *ends;   /* (count) items by last use */
     int end;     /* after the last item's last use */
     bool any_held, any_again;
-    /* Interval tree: leaves are items by first use, each node knows the latest end of the placed items below it, -1
+    /* An interval tree: leaves are items by first use, each node knows the latest end of the placed items below it, -1
      * none. */
     struct ranked *starts; /* (count) */
     int *leaf, *latest;    /* (count), (2 * leaf_count) */
@@ -66,17 +66,17 @@ struct place_work {
     int beside_count;
 };
 
-/* items are borrowed; false: no memory. The caller frees the arena in either case. */
+/* Opens it on items that are borrowed; false when out of memory. The caller frees the arena in either case. */
 bool place_work_open(struct place_work *w, const struct place_item *items, int count);
-/* Pairs of items that live at the same time. */
+/* Counts pairs of items that live at the same time. */
 int64_t place_count_pairs(const struct place_work *w);
 
-/* Two ways to know what is placed: as a tree over time ... */
+/* What is placed is known in two ways: as a tree over time ... */
 void place_tree_clear(struct place_work *w);
 void place_tree_add(struct place_work *w, int item);
 /* Adds to `beside` those that live beside the item. */
 void place_tree_beside(struct place_work *w, int item);
-/* The tightest gap between those in `beside`; else on top of them. Sorts them. */
+/* Gives the tightest gap between those in `beside`, which it sorts; else the top of them. */
 int64_t place_tree_gap(struct place_work *w, int64_t bytes);
 /* ... and as lists by address, which suits items of which most live together. */
 bool place_lists_open(struct place_work *w);  /* before the first use; false: no memory */
@@ -84,10 +84,10 @@ void place_lists_clear(struct place_work *w); /* once the order is there */
 void place_lists_add(struct place_work *w, int turn);
 int64_t place_lists_gap(const struct place_work *w, int item);
 
-/* As an allocator would: items come in the order of their first use and leave after their last. Fills `offset`, returns
- * the top. lowest: into the first gap that is wide enough, else the tightest. */
+/* Places as an allocator would: items come in the order of their first use and leave after their last. Fills `offset`,
+ * returns the top. lowest: into the first gap that is wide enough, else the tightest. */
 int64_t place_in_time(struct place_work *w, bool lowest);
-/* Things that come again get the bytes that they had, the largest sizes first, and, if that is not fair enough, the
+/* Gives things that come again the bytes that they had, the largest sizes first, and, if that is not fair enough, the
  * largest products of size and life first. Returns the best top so far; one below `best` is kept as place_keep_best()
  * does. No item lives twice. */
 int64_t place_alike(struct place_work *w, int64_t fair, int64_t best);
