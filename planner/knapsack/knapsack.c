@@ -73,8 +73,8 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
 
 /* ---- one threshold ---- */
 
-/* A row that no choice can violate does not bind; false when one is violated by every choice. spare: so much less than
- * its cap the first row may really have. */
+/* Keeps the rows that some choice can violate, since others do not bind; false when every choice violates one. spare:
+ * so much less than its cap the first row may really have. */
 static bool keep_binding_rows(struct knapsack_solver *s, int64_t spare)
 {
     int kept = 0, excess_first = 0;
@@ -118,7 +118,7 @@ static bool undercuts(const struct knapsack_solver *s, const struct knapsack_opt
     return less || earlier;
 }
 
-/* Any use of an option could be one of another that is nowhere worse. Peaks do not matter below the threshold. */
+/* Drops options that another one undercuts, being nowhere worse. Peaks do not matter below the threshold. */
 static void drop_undercut(struct knapsack_solver *s)
 {
     int at = 0;
@@ -217,13 +217,13 @@ static bool reduce(struct knapsack_solver *s, int64_t peak, int64_t charged)
     return true;
 }
 
-/* Nothing below the bound is worth a look: open_bound is what others have already. */
+/* True when nothing below the bound is worth a look: open_bound is what others have already. */
 static bool is_settled(const struct knapsack_solver *s, int64_t bound, int64_t open_bound)
 {
     return knapsack_closed(s, bound) || (s->problem->node_limit == 1 && bound >= open_bound);
 }
 
-/* A proven bound of the points of s, from the multipliers of a like problem, and where that settles nothing from its
+/* Proves a bound of the points of s, from the multipliers of a like problem, and where that settles nothing from its
  * own. */
 static int64_t bound_all(struct knapsack_solver *s, int64_t open_bound, double *multipliers)
 {
@@ -248,7 +248,7 @@ static int64_t bound_all(struct knapsack_solver *s, int64_t open_bound, double *
     return bound;
 }
 
-/* A proven bound of the points below the threshold that are worth having. */
+/* Proves a bound of the points below the threshold that are worth having. */
 static int64_t solve_threshold(struct knapsack_solver *s, int64_t open_bound, double *multipliers)
 {
     int *lo = s->root, *hi = s->root + s->option_total;
@@ -276,7 +276,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The distinct peaks in falling order. */
+/* Lists the distinct peaks in falling order. */
 static int64_t *thresholds(struct knapsack_solver *s, int *count)
 {
     int64_t *peaks = arena_alloc(&s->arena, (size_t)s->problem_options + 1, sizeof *peaks);
@@ -294,9 +294,9 @@ static int64_t *thresholds(struct knapsack_solver *s, int *count)
     return peaks;
 }
 
-/* The thresholds peaks[0] > ... > peaks[count - 1]. Returns their least proven bound, or one that is not below
- * open_bound. *binds: memory binds at the highest; where it does not, what lower ones leave out could only have helped.
- */
+/* Solves the thresholds peaks[0] > ... > peaks[count - 1]. Returns their least proven bound, or one that is not below
+ * open_bound. *binds: memory binds at the highest; where it does not, what lower ones leave out could only have
+ * helped. */
 static int64_t solve_thresholds(struct knapsack_solver *s, const int64_t *peaks, int count, int64_t open_bound,
                                 double *multipliers, bool *binds)
 {
@@ -319,7 +319,7 @@ static int64_t solve_thresholds(struct knapsack_solver *s, const int64_t *peaks,
                    solve_thresholds(s, peaks + half, count - half, min_i64(open_bound, high), multipliers, binds));
 }
 
-/* Every threshold. Returns the least proven bound. */
+/* Solves every threshold. Returns the least proven bound. */
 static int64_t run(struct knapsack_solver *s, double *multipliers)
 {
     int count = 0;

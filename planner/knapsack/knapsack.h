@@ -53,7 +53,7 @@ struct knapsack_result {
     double multipliers[KNAPSACK_ROWS]; /* with which the bound of the relaxation was proven */
     int *counts; /* the caller's array, one per option of all groups in order; filled when cost < INT64_MAX */
 };
-/* node_limit 1 solves the root only: a proven bound in microseconds, and often the optimum. Fails only for want of
- * memory. result->counts must be set, or NULL when the counts are not wanted. Deterministic. */
+/* Solves the knapsack. node_limit 1 solves the root only: a proven bound in microseconds, and often the optimum. Fails
+ * only for want of memory. result->counts must be set, or NULL when the counts are not wanted. Deterministic. */
 bool knapsack_solve(const struct knapsack *problem, struct knapsack_result *result, struct error *err);
 #endif

@@ -78,7 +78,7 @@ static void add_vector(struct core *c, const double *scaled)
     c->bound[v] = saturated(total >> LAMBDA_BITS);
 }
 
-/* The root's own, all a little larger or smaller, and each row's. */
+/* Sets vectors: the root's own, all a little larger or smaller, and each row's so. */
 static void set_vectors(struct core *c)
 {
     struct knapsack_solver *s = c->s;
@@ -106,7 +106,7 @@ static bool live(const struct core *c, int i, int group)
     return i != c->base[group] && c->hi[i] > c->lo[i] && !knapsack_closed(c->s, c->bound[0] + c->reduced[i][0]);
 }
 
-/* Insertion sorts: few options, few groups that are torn. */
+/* Orders options and groups by insertion, since options are few, and so are groups that are torn. */
 static void set_order(struct core *c)
 {
     const struct knapsack_solver *s = c->s;
@@ -128,13 +128,13 @@ static void set_order(struct core *c)
     }
 }
 
-/* What one use of an option changes in a row. */
+/* Gives what one use of an option changes in a row. */
 static int64_t change(const struct core *c, int group, int i, int row)
 {
     return c->s->option[i].row[row] - c->s->option[c->base[group]].row[row];
 }
 
-/* By how much the group's options from `from` on in its order can lower and raise each row; sign -1 takes it off. */
+/* Counts by how much the group's options from `from` on can lower and raise each row; sign -1 takes it off. */
 static void count_to_come(struct core *c, int group, int from, int sign)
 {
     const struct knapsack_solver *s = c->s;
@@ -241,7 +241,7 @@ static int remember(struct core *c, int parent, int option, int count)
     return c->trace_count++;
 }
 
-/* Label `index` with 0, 1, 2, ... items of the option. */
+/* Expands label `index` by 0, 1, 2, ... items of the option. */
 static bool expand(struct core *c, int index, int group, int option)
 {
     const struct knapsack_solver *s = c->s;
@@ -272,7 +272,7 @@ static bool expand(struct core *c, int index, int group, int option)
     }
 }
 
-/* a has all that b has, sorted before it: costs are compared as far as they matter. */
+/* True when a has all that b, which is sorted behind it, has: costs are compared as far as they matter. */
 static bool dominates(const struct core *c, const struct label *a, const struct label *b)
 {
     const struct knapsack_solver *s = c->s;
@@ -284,7 +284,7 @@ static bool dominates(const struct core *c, const struct label *a, const struct 
     return true;
 }
 
-/* Whether the label has less of something than all before it, whose least it then shares: nothing dominates it. */
+/* True when the label has less of something than all before it, whose least it then shares: nothing dominates it. */
 static bool lowers(const struct core *c, struct label *least, const struct label *l)
 {
     bool lower = l->used < least->used;
@@ -358,7 +358,7 @@ static void add_items(struct core *c, int option, int count)
         c->labels[0].row[r] += count * c->s->option[option].row[r];
 }
 
-/* One pass over all options with at most `beam` labels. */
+/* Goes once over all options with at most `beam` labels. */
 static bool sweep(struct core *c, int beam)
 {
     const struct knapsack_solver *s = c->s;
@@ -386,7 +386,7 @@ static bool sweep(struct core *c, int beam)
         for (int place = s->first[g]; place < s->first[g + 1] && c->label_count > 0 && !c->too_many; place++)
             if (!enter_option(c, g, place))
                 return false;
-        /* The items that are left of the group are at its base, which other multipliers charge for. */
+        /* the items that are left of the group are at its base, which other multipliers charge for */
         int kept = 0;
         for (int i = 0; i < c->label_count; i++) {
             struct label l = c->labels[i];

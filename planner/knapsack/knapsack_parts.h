@@ -13,8 +13,8 @@ struct column {
     double cost, row[KNAPSACK_ROWS], convexity;
     int *x; /* (option_total) of a point; NULL: a slack or an artificial one */
 };
-/* One threshold of the peak: options above it are left out, the rest is charged for it. Options that another of their
- * group undercuts in everything, and rows that no choice can violate, are left out too. */
+/* Solves one threshold of the peak: options above it are left out, the rest is charged for it. Options that another of
+ * their group undercuts in everything, and rows that no choice can violate, are left out too. */
 struct knapsack_solver {
     const struct knapsack *problem;
     struct arena arena;
@@ -41,27 +41,27 @@ struct knapsack_solver {
     bool out_of_memory, limited;
 };
 
-/* Nothing worth having can lie above this bound. */
+/* True when nothing worth having can lie above this bound. */
 bool knapsack_closed(const struct knapsack_solver *s, int64_t bound);
-/* The least bound that knapsack_closed() accepts. */
+/* Gives the least bound that knapsack_closed() accepts. */
 int64_t knapsack_target(const struct knapsack_solver *s);
-/* The bound where every point that was worth having has been looked at. */
+/* Gives the bound where every point that was worth having has been looked at. */
 int64_t knapsack_exhausted(const struct knapsack_solver *s);
-/* What exceeding rows cost when they come to these sums. */
+/* Gives what exceeding rows cost when they come to these sums. */
 int64_t knapsack_excess(const struct knapsack_solver *s, const int64_t *row);
 /* Takes a point as the best one when it is cheaper and fits. */
 void knapsack_offer(struct knapsack_solver *s, const int *x);
-/* The point nearest to the fractional one, offered: whole parts first, then the largest remainders. */
+/* Offers the point nearest to the fractional one: whole parts first, then the largest remainders. */
 void knapsack_offer_rounded(struct knapsack_solver *s, const int *lo, const int *hi, const double *mean);
-/* Implied limits of the counts of each group; false when the box is empty, *single when one point is left. */
+/* Narrows the counts of each group to implied limits; false when the box is empty, *single when one point is left. */
 bool knapsack_tighten(const struct knapsack_solver *s, int *lo, int *hi, bool *single);
 
-/* A proven bound of the box from the multipliers that s->lambda has now (INT64_MAX: no point fits). */
+/* Proves a bound of the box from the multipliers that s->lambda has now (INT64_MAX: no point fits). */
 int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi);
-/* Column generation on the box lo..hi: a proven bound (INT64_MAX: no point fits), in mean the fractional optimum. */
+/* Relaxes the box lo..hi by column generation: a proven bound (INT64_MAX: none fits), mean the fractional optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean);
-/* Multipliers as whole multiples of 2^-LAMBDA_BITS, those that all bounds are evaluated with; the price of every option
- * for them into s->whole. Returns what the caps take off, a negative number. */
+/* Makes multipliers whole multiples of 2^-LAMBDA_BITS, those that all bounds are evaluated with, and puts the price of
+ * every option for them into s->whole. Returns what the caps take off, a negative number. */
 knapsack_wide knapsack_whole_prices(struct knapsack_solver *s, const double *scaled);
 
 /* Lowers hi to what the multipliers in s->lambda allow to points that are worth having. */
@@ -69,7 +69,7 @@ void knapsack_fix(struct knapsack_solver *s, const int *lo, int *hi);
 /* Enumerates the points of the tightened box that are worth having, with ever more labels (beams ends with 0); *done:
  * all of them. s->lambda: multipliers that suit the box. Fails for want of memory. */
 bool knapsack_core(struct knapsack_solver *s, const int *lo, const int *hi, const int *beams, bool *done);
-/* Branch and bound on the box lo..hi in s->root. Returns a proven bound of the best point in it that is cheaper than
+/* Branches and bounds on the box lo..hi in s->root. Returns a proven bound of the best point in it that is cheaper than
  * best_cost. */
 int64_t knapsack_tree(struct knapsack_solver *s);
 #endif

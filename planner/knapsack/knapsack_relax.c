@@ -18,7 +18,7 @@ int64_t knapsack_excess(const struct knapsack_solver *s, const int64_t *row)
     return excess * s->problem->excess_cost;
 }
 
-/* Which of these options a point takes. */
+/* Lists which of these options a point takes. */
 static void list_used(struct knapsack_solver *s, const int *x, int from, int to)
 {
     for (int i = from; i < to; i++)
@@ -26,7 +26,7 @@ static void list_used(struct knapsack_solver *s, const int *x, int from, int to)
             s->used[s->used_count++] = i;
 }
 
-/* What the point costs that s->used lists. */
+/* Gives what the point costs that s->used lists. */
 static int64_t point_cost(const struct knapsack_solver *s, const int *x)
 {
     int64_t cost = 0, row[KNAPSACK_ROWS] = { 0 };
@@ -39,7 +39,7 @@ static int64_t point_cost(const struct knapsack_solver *s, const int *x)
     return cost + knapsack_excess(s, row);
 }
 
-/* A point that fits is an answer whatever the threshold: it is charged for the peaks that it has. */
+/* True when the point fits; then it is an answer whatever the threshold, since it is charged for its own peaks. */
 static bool point_fits(const struct knapsack_solver *s, const int *x)
 {
     int64_t sum[KNAPSACK_ROWS] = { 0 }, peak = 0;
@@ -73,7 +73,7 @@ void knapsack_offer(struct knapsack_solver *s, const int *x)
     offer_used(s, x);
 }
 
-/* The cheapest of a group's options that have room, the earlier of equals; -1: none has. */
+/* Gives the cheapest of a group's options that have room, the earlier of equals; -1 where none has. */
 static int cheapest_option(const double *price, const int *x, const int *hi, int from, int to)
 {
     double least = INFINITY;
@@ -107,7 +107,7 @@ static void fill_group(struct knapsack_solver *s, int group, const int *hi, cons
         list_used(s, x, from, to);
 }
 
-/* The cheapest point of the box for s->lambda, into s->point and s->used; returns its Lagrangian value in scaled
+/* Finds the cheapest point of the box for s->lambda, into s->point and s->used; returns its Lagrangian value in scaled
  * doubles. price has room for all options. */
 static double price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price)
 {
@@ -131,7 +131,7 @@ static double price_out(struct knapsack_solver *s, const int *lo, const int *hi,
     return value;
 }
 
-/* At most 2^70: times rows below 2^50 that stays well inside 128 bits. */
+/* Limits multipliers to 2^70: times rows below 2^50 that stays well inside 128 bits. */
 static void whole_multipliers(const struct knapsack_solver *s, const double *scaled, int128 out[KNAPSACK_ROWS])
 {
     for (int r = 0; r < KNAPSACK_ROWS; r++) {
@@ -165,7 +165,7 @@ int128 knapsack_whole_prices(struct knapsack_solver *s, const double *scaled)
     return taken;
 }
 
-/* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
+/* Gives the Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
 static int64_t integer_bound(struct knapsack_solver *s, const int *lo, const int *hi)
 {
     int128 total = knapsack_whole_prices(s, s->lambda);
@@ -178,8 +178,8 @@ static int64_t integer_bound(struct knapsack_solver *s, const int *lo, const int
                 total += price[i] * lo[i];
                 left -= lo[i];
             }
-        /* Cheapest first: each round takes the cheapest option that is dearer than the last one taken, or equal and
-         * later. */
+        /* cheapest first: each round takes the cheapest option that is dearer than the last one taken, or equal and
+         * later */
         for (int last = -1; left > 0;) {
             int next = -1;
             for (int i = from; i < to; i++) {
@@ -200,7 +200,7 @@ static int64_t integer_bound(struct knapsack_solver *s, const int *lo, const int
     return bound >= INT64_MAX ? INT64_MAX : bound <= INT64_MIN ? INT64_MIN : (int64_t)bound;
 }
 
-/* Gauss-Jordan with pivoting on at most BASIS x BASIS; false when singular. */
+/* Inverts by Gauss-Jordan with pivoting, at most BASIS x BASIS; false when singular. */
 static bool invert(int n, double a[BASIS][BASIS], double inverse[BASIS][BASIS])
 {
     for (int i = 0; i < n; i++)
@@ -237,7 +237,7 @@ static bool invert(int n, double a[BASIS][BASIS], double inverse[BASIS][BASIS])
     return true;
 }
 
-/* The column of the point that s->used lists. */
+/* Makes the column of the point that s->used lists. */
 static struct column point_column(const struct knapsack_solver *s, const int *x)
 {
     struct column column = { .convexity = 1 };
@@ -306,7 +306,7 @@ static bool pivot(struct knapsack_solver *s, double inverse[BASIS][BASIS], const
     return true;
 }
 
-/* One unit of excess, in the scale of the finest row that may be exceeded; false where it need not enter. */
+/* Makes the column of one unit of excess, in the scale of the finest row that may be exceeded; false if not needed. */
 static bool excess_column(const struct knapsack_solver *s, struct column *column)
 {
     double finest = 0, price = 0;
@@ -345,7 +345,7 @@ static bool pivot_slack(struct knapsack_solver *s, double inverse[BASIS][BASIS])
     return false;
 }
 
-/* Roundings aside it is already: multipliers not negative, those of rows that may be exceeded within its cost. */
+/* Clamps what is so already but for rounding: multipliers not negative, those of excess rows within its cost. */
 static void keep_dual_feasible(struct knapsack_solver *s)
 {
     double total = 0;
@@ -386,7 +386,7 @@ int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi)
     return bound > s->dearest ? INT64_MAX : bound;
 }
 
-/* Column generation on the box lo..hi. Leaves in s->lambda the multipliers with the best bound, in mean the fractional
+/* Generates columns on the box lo..hi. Leaves in s->lambda the multipliers with the best bound, in mean the fractional
  * optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean)
 {

@@ -66,7 +66,7 @@ void knapsack_offer_rounded(struct knapsack_solver *s, const int *lo, const int 
     knapsack_offer(s, s->point);
 }
 
-/* The most fractional count; when all are whole, the first that is open. */
+/* Picks the most fractional count; when all are whole, the first that is open. */
 static int branching_option(const struct knapsack_solver *s, const int *lo, const int *hi, const double *mean)
 {
     int pick = -1;
@@ -84,7 +84,7 @@ static int branching_option(const struct knapsack_solver *s, const int *lo, cons
     return pick;
 }
 
-/* lo, hi and the fractional optimum of one depth. */
+/* Gives room for lo, hi and the fractional optimum of one depth. */
 static int *frame(struct knapsack_solver *s, int depth)
 {
     size_t words = 2 + sizeof(double) / sizeof(int);
