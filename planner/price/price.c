@@ -21,7 +21,7 @@ int price_strategy(const struct price_table *table, const struct plan_layer *lay
 
 /* ---- the book ---- */
 
-/* Two copies of each block give a layer its like before and behind it. */
+/* Folds the model to two copies of each block, which give a layer its like before and behind it. */
 static bool fold_model(struct price_book *book)
 {
     struct model *folded = arena_alloc(&book->arena, 1, sizeof *folded);
@@ -112,7 +112,7 @@ static struct sample_place *new_place(struct price_book *book)
     return place;
 }
 
-/* The longest unused go when all take too much memory: models of thousands of different layers have such samples. */
+/* Lets the longest unused go when all take too much memory: models of thousands of layers have such samples. */
 static void make_room(struct price_book *book)
 {
     while (book->sample_bytes > book->sample_room_bytes) {
@@ -126,7 +126,7 @@ static void make_room(struct price_book *book)
     }
 }
 
-/* A sample of the sizes asked for: one that was lowered for others, or a new one. */
+/* Gives a sample of the sizes asked for: one that was lowered for others, or a new one. */
 static bool want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
                         const struct plan_layer *layer, int stages, struct error *err)
 {
@@ -180,7 +180,7 @@ struct least_price price_least(const struct price_table *table, int class_index,
     return least;
 }
 
-/* Kinds of prices.def. */
+/* These are the kinds of prices.def. */
 enum { OTHER, KEPT, LEAST, JUDGED };
 
 static int64_t pick(int64_t a, int64_t b, bool most)
@@ -287,8 +287,8 @@ const struct price_table *price_of_plan_stage(const struct price_table *table, c
     return price_of_meshes(table, table->reversed ? table->mesh_count - first - replicas : first, shape);
 }
 
-/* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but where a bound is asked
- * the cheaper one. */
+/* Merges the prices of layers of one class, which differ only at the ends of the chain: the dearer one speaks for all,
+ * but where a bound is asked the cheaper one. */
 static void merge_price(struct layer_price *into, const struct layer_price *price)
 {
 #define PRICE(member, kind) into->member = pick(into->member, price->member, kind != LEAST);
@@ -296,7 +296,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *pric
 #undef PRICE
 }
 
-/* Gathers at the place of use stand on the compute path: nothing hides them. */
+/* Puts gathers at the place of use onto the compute path, since nothing hides them. */
 static struct layer_price without_prefetch(struct layer_price p)
 {
     p.forward_ns += p.gather_forward_ns;
@@ -309,8 +309,8 @@ static struct layer_price without_prefetch(struct layer_price p)
     return p;
 }
 
-/* Of what the lane moves beside computations, t times as long as alone, these do one part in c of what they would: they
- * lose t (1 - 1 / c) of each ns alone. Not more than all of it, so that no prefetch is longer than none. Where
+/* Slows computations beside the lane. Of what it moves then, t times as long as alone, they do one part in c: they lose
+ * t (1 - 1 / c) of each ns alone. It is no more than all of it, so that no prefetch is longer than none. Where
  * transfers outlast computations it is too much, by up to 40 % of a step; a loss that ends there chose no better. */
 static struct layer_price beside_transfers(struct layer_price p, const struct facts *facts)
 {
@@ -332,8 +332,8 @@ static enum sample_part part_of(const struct price_key *key)
     return key->bound_only ? SAMPLE_PATH : SAMPLE_WHOLE;
 }
 
-/* For a bound a rank that shares nothing speaks for those that do: where only kernels stand on the path, sharding saves
- * no more of it than the adding to gradients. */
+/* Lets a rank that shares nothing speak in a bound for those that do: where only kernels stand on the path, sharding
+ * saves no more of it than the adding to gradients. */
 static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
 {
     /* only tensor, context and expert parallelism put transfers on the compute path */
@@ -345,8 +345,8 @@ static struct price_key key_of_one(const struct price_key *key, const struct pla
     return own;
 }
 
-/* A stage may end between the product and the loss, which leaves the loss whole: *whole are the prices by layer of the
- * folded graph then, in the arena. */
+/* Prices the loss whole, since a stage may end between the product and it: *whole are the prices by layer of the folded
+ * graph then, in the arena. */
 static bool price_whole_loss(struct layer_price **whole, struct arena *arena, struct price_book *book,
                              const struct price_key *key, const struct plan_layer *layer, struct error *err)
 {
@@ -365,7 +365,7 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
     return true;
 }
 
-/* own: of the sample. sharded: the key's ranks share the weights, of which the sample's one rank has all. */
+/* Prices layers under one strategy. own: of the sample. sharded: ranks share the weights that its one rank has. */
 static void price_one(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
                       const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
 {
@@ -423,13 +423,13 @@ static bool price_alike(struct price_table *table, int strategy, const struct pr
     return true;
 }
 
-/* Whether there are layers and devices for a stage behind. */
+/* True when there are layers and devices for a stage behind. */
 static bool has_second_stage(const struct price_book *book, const struct price_key *key)
 {
     return book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
 }
 
-/* The first layer's output, sent to a second stage by the same lowering. */
+/* Prices the first layer's output, sent to a second stage by the same lowering. */
 static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
                        struct error *err)
 {
@@ -446,7 +446,7 @@ static bool price_send(struct price_table *table, struct price_book *book, const
     return true;
 }
 
-/* One number of each rank, whatever the configuration: all use all devices. */
+/* Prices one number of each rank, whatever the configuration: all use all devices. */
 static int64_t norm_exchange_ns(const struct price_book *book)
 {
     return cost_collective(book->facts, OP_NORM_REDUCE, element_bytes(book->dtype, ELEMENT_STATISTIC),
@@ -454,9 +454,9 @@ static int64_t norm_exchange_ns(const struct price_book *book)
         .ns;
 }
 
-/* Recomputation is there to save memory. Where a layer takes less time with it, by waiting less for its reduction since
- * the next one to go backward recomputes, or by a bucket that is cut elsewhere, that is its neighbours' decision. Not
- * what the walk of the loss makes, in place of the forward pass. */
+/* Keeps times with recomputation, which is there to save memory, from falling below those without: where a layer waits
+ * less for its reduction since the next one to go backward recomputes, or a bucket is cut elsewhere, that is its
+ * neighbours' decision. It leaves what the walk of the loss makes, in place of the forward pass. */
 static void keep_times(struct layer_price *price, const struct layer_price *plain, bool walks_loss)
 {
     int64_t later_ns = min_i64(plain->forward_ns - price->forward_ns, price->backward_ns - plain->backward_ns);
@@ -484,7 +484,7 @@ static bool open_table(struct price_table *table, struct arena *arena, const str
     return true;
 }
 
-/* The same strategy without recomputation is priced for it where the table does not have it before: prices do not
+/* Prices the same strategy without recomputation for that, where the table does not have it before: prices do not
  * depend on what else is allowed. */
 static bool keep_times_of(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
                           struct error *err)

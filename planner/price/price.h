@@ -15,8 +15,8 @@
 
 struct model;
 
-/* Kernels that any schedule has to run for the layer, whatever stands around it: for bounds of the simulated step. ns
- * of one rank and of the first micro-batch, without recomputation; backward by input and by weight. */
+/* The kernels that any schedule has to run for the layer, whatever stands around it, for bounds of the simulated step:
+ * ns of one rank and the first micro-batch, without recomputation; backward by input and by weight. */
 struct least_price {
     int64_t forward_ns, input_ns, weight_ns;
 };
@@ -28,9 +28,9 @@ struct layer_price {
 #undef PRICE
 };
 
-/* Number by number the larger, or the smaller. */
+/* Takes number by number the larger, or the smaller. */
 void price_merge(struct layer_price *into, const struct layer_price *price, bool largest);
-/* The hash of a price, from that of what came before it. */
+/* Gives the hash of a price, from that of what came before it. */
 uint64_t price_hash(uint64_t hash, const struct layer_price *price);
 
 struct price_table {
@@ -42,19 +42,19 @@ struct price_table {
     int64_t send_bytes;       /* the first layer's value, as one rank sends it; 0: not known */
     int64_t norm_exchange_ns; /* once, between all ranks of the cluster; 0: nothing is clipped */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
-    /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
-     * every number here is the least of theirs. NULL: this table is every stage's. */
+    /* (pieces) The table of each stage where these live on different types of devices. All have the same strategies,
+     * and every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
-    /* (shape_count) Where stages may have several meshes: the table of those with turns[i] of them, which has the
-     * exchange of gradients of their replicas. Every number here is the least of them. NULL: none do; a table for
-     * bounds has none either. */
+    /* (shape_count) The tables of stages with turns[i] meshes, where they may have several; each has the exchange of
+     * gradients of its replicas. Every number here is the least of them. NULL: none do; a table for bounds has none
+     * either. */
     int shape_count;
     const int *turns;
     const struct price_table *const *by_turns;
     int mesh_ranks, mesh_count; /* of one mesh; of all stages together */
     bool reversed;              /* the pipeline begins at the cluster's end */
-    /* (mesh_count, shape_count) On a cluster of several types: of stages with so many meshes before them in the
-     * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
+    /* (mesh_count, shape_count) On a cluster of several types, the tables of stages with so many meshes before them in
+     * the pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
      * meshes left. Else NULL: by_turns has all. */
     const struct price_table *const *by_place;
 };
@@ -62,18 +62,18 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 {
     return table->by_stage ? table->by_stage[stage] : table;
 }
-/* The table of a stage with turns[shape] meshes, wherever it lies; where stages have one mesh each, all have that. */
+/* Gives the table of a stage with turns[shape] meshes, wherever it lies; with one mesh each all have that. */
 static inline const struct price_table *price_of_shape(const struct price_table *table, int shape)
 {
     return table->by_turns ? table->by_turns[shape] : table;
 }
-/* The table of a stage with so many meshes before it and turns[shape] of its own. */
+/* Gives the table of a stage with so many meshes before it and turns[shape] of its own. */
 static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int shape)
 {
     return table->by_place ? table->by_place[before * table->shape_count + shape] : price_of_shape(table, shape);
 }
-/* What a stage's table depends on: its number, the meshes before it, how many it has. Where none of them, all stages
- * have the table's own prices. */
+/* These tell what a stage's table depends on: its number, the meshes before it, how many it has. Where it is none of
+ * them, all stages have the table's own prices. */
 static inline bool price_is_by_stage(const struct price_table *table)
 {
     return table->by_stage != NULL;
@@ -90,12 +90,12 @@ static inline bool price_is_one(const struct price_table *table)
 {
     return !table->by_stage && !table->by_turns && !table->by_place;
 }
-/* The tables of which it consists for so many pieces, itself the first; NULL: none at that number. */
+/* Counts the tables of which it consists for so many pieces, itself the first. price_part() is NULL where none is. */
 int price_part_count(const struct price_table *table, int pieces);
 const struct price_table *price_part(const struct price_table *table, int pieces, int number);
-/* What layers of the plan's stage cost. */
+/* Gives what layers of the plan's stage cost. */
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);
-/* A boundary value from the stage to the next: the slower end's. */
+/* Gives what a boundary value takes from the stage to the next, by the slower end. */
 static inline int64_t price_send_ns(const struct price_table *table, int stage)
 {
     int64_t here = price_of_stage(table, stage)->send_ns, there = price_of_stage(table, stage + 1)->send_ns;
@@ -105,19 +105,19 @@ static inline const struct layer_price *price_at(const struct price_table *table
 {
     return &table->prices[class_index * table->strategy_count + strategy];
 }
-/* A copy with prices of its own; NULL: out of memory. */
+/* Makes a copy with prices of its own; NULL when out of memory. */
 struct price_table *price_copy_table(struct arena *arena, const struct price_table *table);
-/* A copy with such tables of its stages, (pieces), and NULL: none of its own. NULL: out of memory. */
+/* Makes a copy with such tables of its stages, (pieces), or none of its own (NULL). NULL when out of memory. */
 struct price_table *price_with_stages(struct arena *arena, const struct price_table *table,
                                       const struct price_table *const *by_stage);
-/* A copy of the table and of those of its shapes; change() rewrites the prices of each, (class_count, strategy_count).
- * NULL: out of memory. */
+/* Makes a copy of the table and of those of its shapes, in which change() rewrites the prices of each, (class_count,
+ * strategy_count). NULL when out of memory. */
 struct price_table *price_changed(struct arena *arena, const struct price_table *table,
                                   void (*change)(struct price_table *copy, const void *context), const void *context);
-/* *into becomes the least or the most of both, number by number; a copy, where there is none yet. false: out of memory.
- */
+/* Makes *into the least or the most of both, number by number; a copy, where there is none yet. False when out of
+ * memory. */
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
-/* Each number is the least of all strategies, and no more than most_ns. */
+/* Gives numbers each of which is the least of all strategies, and no more than most_ns. */
 struct least_price price_least(const struct price_table *table, int class_index, int64_t most_ns);
 /* Bounds by kernels count no more of one than so much: what all layers take in all micro-batches then fits 63 bits, as
  * does what comes before each of as many stages. */
@@ -125,7 +125,7 @@ static inline int64_t price_most_least_ns(int64_t layers, int64_t micro_batches)
 {
     return (INT64_C(1) << 58) / layers / (layers + micro_batches);
 }
-/* The strategy that decides as the layer does, or -1. */
+/* Gives the strategy that decides as the layer does, or -1. */
 int price_strategy(const struct price_table *table, const struct plan_layer *layer);
 
 /* What a price depends on beside the strategy. */
@@ -142,14 +142,14 @@ struct price_key {
     bool bytes;       /* memory alone; of a bound beside the path, and each strategy on the key's own mesh */
 };
 
-/* The key as words (memo.h); their number. */
+/* Writes the key as words (memo.h), and gives their number. */
 enum { PRICE_KEY_WORDS = 6 + MAX_ATOMS };
 int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS]);
-/* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
+/* Gives, for a bound, the key of ranks that share nothing: one speaks for all outside of other dimensions. */
 struct price_key price_key_alone(const struct price_key *key);
 
-/* What kernels and collectives took last: strategies share most of them, and meshes that differ in their data-parallel
- * ranks the kernels. */
+/* Remembers what kernels and collectives took last: strategies share most of them, and meshes that differ in their
+ * data-parallel ranks the kernels. */
 struct kernel_costs {
     const struct facts *facts;
     uint64_t of_rank, of_mesh; /* the present sizes: of one rank, which decide kernels; of groups of ranks */
@@ -158,8 +158,8 @@ struct kernel_costs {
         int64_t ns;
     } at[1 << 12];
 };
-/* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
- * resized. Not for several threads. */
+/* Keeps lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for,
+ * then only resized. Not for several threads. */
 struct price_book {
     struct arena arena;
     const struct model *model; /* borrowed, as facts */

@@ -64,8 +64,8 @@ static bool reduces_each_time(const struct instr *instr)
     return instr->lane == LANE_DP && !hands_out(instr) && instr->micro >= 0 && instr->phase != PHASE_STEP;
 }
 
-/* Where there is one micro-batch, transfers of the step stand between those of the pass, which they are to leave alone.
- */
+/* Leaves out, where there is one micro-batch, transfers of the step that stand between those of the pass, which they
+ * are not to change. */
 static bool is_listed(const struct sample *s, const struct instr *instr)
 {
     if (instr->phase == PHASE_STEP)
@@ -88,7 +88,7 @@ bool sample_frees_first(const struct sample *s, int buffer)
     return first;
 }
 
-/* Bytes that another takes over must not count twice; those of what is saved count as saved from beginning to end. */
+/* Takes bytes over that must not count twice; those of what is saved count as saved from beginning to end. */
 static void take_over(struct sample *s, int index, int from, int into)
 {
     struct life *source = &s->lives[from], *taker = &s->lives[into];
@@ -190,7 +190,7 @@ static bool dissect(struct sample *s, struct error *err)
             s->turn = i;
     skip_taken_over(s);
     list_instructions(s);
-    /* A lane runs in order: what hands out weights comes when the reductions before it are done. */
+    /* A lane runs in order, so what hands out weights comes when the reductions before it are done. */
     int last[LANE_COUNT];
     for (int lane = 0; lane < LANE_COUNT; lane++)
         last[lane] = -1;
@@ -268,7 +268,7 @@ bool sample_resize(struct sample *s, const struct graph *graph, const struct mes
 
 /* ---- time ---- */
 
-/* What a weight's transfer serves is its layer; of a bucket each weight pays its share. */
+/* Gives the number that counts a weight's transfer, by what it serves; of a bucket each weight pays its share. */
 static int64_t *share_of(const struct sample *s, struct layer_price *price, const struct instr *instr)
 {
     if (!hands_out(instr))
@@ -291,8 +291,8 @@ static int pair_layer(const struct sample *s, const struct instr *instr, int pai
     return buffer->is_weight ? s->weight_layer[buffer->id] : sample_layer_of(s, instr);
 }
 
-/* The place that counts what serves another layer than that, which uses one of its weights; else NULL. Once gathered it
- * serves both. */
+/* Gives the number that counts what serves another layer than that, which uses one of its weights; else NULL. Once
+ * gathered it serves both. */
 static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int pair, int layer)
 {
     struct layer_price *price = &s->by_layer[layer];
@@ -331,8 +331,8 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
     }
 }
 
-/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
- * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
+/* Gives the layer whose path it is. Where the reader wants another layout, partial sums are added up for it, but by
+ * their maker: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
 static int path_layer_of(const struct sample *s, const struct instr *instr)
 {
     bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
@@ -343,7 +343,7 @@ static int path_layer_of(const struct sample *s, const struct instr *instr)
     return maker >= 0 ? s->graph->segments[maker].layer : sample_layer_of(s, instr);
 }
 
-/* parts: WALK_FORWARD also of the step, WALK_BACKWARD. */
+/* Charges what an instruction moved to its layer. parts: WALK_FORWARD also of the step, WALK_BACKWARD. */
 enum { WALK_FORWARD = 1, WALK_BACKWARD = 2 };
 static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, unsigned parts)
 {
@@ -359,8 +359,8 @@ static void move_layer(struct sample *s, const struct instr *instr, int64_t move
     price->norm_ns += instr->op == OP_NORM ? moved : 0;
 }
 
-/* The first weight's gradient is there at `now`, and the layer's backward has begun at `began`. One that chunks of the
- * loss add up is there with the last, and between them another layer has run. */
+/* Notes that the first weight's gradient is there at `now`, of a layer whose backward began at `began`. One that chunks
+ * of the loss add up is there with the last, and between them another layer has run. */
 static void note_gradient(struct sample *s, const struct instr *instr, int64_t began, int64_t now)
 {
     struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
@@ -372,7 +372,7 @@ static void note_gradient(struct sample *s, const struct instr *instr, int64_t b
         price->gradient_ns = now - began;
 }
 
-/* The reductions whose bytes are free by now, of them that end last: until then the path waits. */
+/* The reductions whose bytes are free by now, of which the path waits for the one that ends last. */
 struct freed {
     int next, last; /* last: -1: none */
 };
@@ -383,8 +383,8 @@ static void later(const struct sample *s, int *last, int instr)
         *last = instr;
 }
 
-/* When the instruction can begin for all that its lane and the path do; *reduction: the one for which it waits longest,
- * be it for its result or for what comes behind it in its lane; -1: none. */
+/* Gives when the instruction can begin for all that its lane and the path do; *reduction: the one for which it waits
+ * longest, be it for its result or for what comes behind it in its lane; -1: none. */
 static int64_t ready_ns(const struct sample *s, const struct instr *instr, int64_t lane_ns, int *reduction)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -399,7 +399,7 @@ static int64_t ready_ns(const struct sample *s, const struct instr *instr, int64
     return ready;
 }
 
-/* The gathers that the path instruction waits for, or the one that is issued. moved_ns: of the path, by the former. */
+/* Notes the gathers that the path instruction waits for, or the one issued. moved_ns: the path by the former. */
 static void note_gathers(struct sample *s, int index, int64_t moved_ns)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -419,7 +419,7 @@ static void note_gathers(struct sample *s, int index, int64_t moved_ns)
     g->passed_ns += moved_ns;
 }
 
-/* Weights come one after another, and each is needed when the path has come to it. */
+/* Gives what is left of gathers: weights come one after another, each needed when the path has come to it. */
 static int64_t rest_ns(const struct layer_pass *g)
 {
     return g->issued_ns > 0 ? max_i64(0, g->passed_ns + g->lag_ns - g->issued_ns) : 0;
@@ -470,8 +470,8 @@ static void walk(struct sample *s, bool reductions, unsigned parts)
     }
 }
 
-/* A layer's copies hide behind its own passes alone: how much of its neighbours' time is left for them depends on what
- * these decide. In the step both ways run at once, and count where they last longer than the updates. */
+/* Charges copies by a layer's own passes, behind which they hide: what its neighbours leave for them these decide. In
+ * the step both ways run at once, and count where they last longer than the updates. */
 static void settle_copies(struct sample *s)
 {
     for (int l = 0; l < s->graph->layer_count; l++) {
@@ -483,16 +483,16 @@ static void settle_copies(struct sample *s)
     }
 }
 
-/* The device waits for the host where that is slower: a pass takes at least as long as its instructions are issued, and
- * what is issued behind a wait for the device comes on top. What a stage would win since layers differ is left to the
- * simulator. */
+/* Lets the device wait for the host where that is slower: a pass takes at least as long as its instructions are issued,
+ * and what is issued behind a wait for the device comes on top. What a stage would win since layers differ is left to
+ * the simulator. */
 static int64_t beside_host(int64_t device_ns, const struct issued *host)
 {
     return host->waited_ns + max_i64(device_ns, host->ns - host->waited_ns);
 }
 
-/* path_only: reductions take no time, so that one walk tells all; so it does where all of them come once, in the step.
- */
+/* Prices the path. path_only: reductions take no time, so that one walk tells all, as it does where all come in the
+ * step. */
 static void price_path(struct sample *s, bool path_only)
 {
     bool apart = !path_only && s->reduces;

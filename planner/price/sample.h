@@ -3,8 +3,8 @@
 #define CLEAVE_PRICE_SAMPLE_H
 #include "planner/price/price.h"
 
-/* What decides which instructions there are. Of atoms that split the batch only counts whether they have more than one
- * rank. */
+/* What decides which instructions there are. Of atoms that split the batch it only counts whether they have more than
+ * one rank. */
 struct sample_shape {
     struct mesh mesh;
     struct plan_layer layer;
@@ -20,10 +20,10 @@ struct sample_shape {
  * ranks share it. PATH_AND_BYTES: the same with all memory. BYTES: that alone. */
 enum sample_part { SAMPLE_WHOLE, SAMPLE_PATH, SAMPLE_PATH_AND_BYTES, SAMPLE_BYTES };
 struct sample;
-/* graph: of the shape's micro-batches on its mesh. Fails when lowering does. */
+/* Lowers a sample; graph: of the shape's micro-batches on its mesh. Fails when lowering does. */
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err);
 void sample_free(struct sample *sample); /* accepts NULL */
-/* What the instructions depend on, as words (memo.h); their number. */
+/* Writes what the instructions depend on as words (memo.h), and gives their number. */
 enum { SAMPLE_SHAPE_WORDS = 5 + MAX_ATOMS + sizeof(struct plan_layer) / sizeof(int64_t) };
 int sample_shape_words(const struct sample_shape *shape, int64_t out[SAMPLE_SHAPE_WORDS]);
 /* Makes it the program of a mesh of the same shape and of the graph's batch; false: lowering must say (a new sample).
@@ -36,7 +36,7 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
                                         bool accumulates, enum sample_part part, int64_t *workspace_bytes);
-/* What that one of two stages sends for one micro-batch, and the bytes of one of its ranks. */
+/* Gives what that one of two stages sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 size_t sample_bytes(const struct sample *sample);
 #endif

@@ -5,7 +5,7 @@
 #include "planner/program/loss_walk.h"
 #include <string.h>
 
-/* Whether the operand is a gradient that the first micro-batch leaves for those behind it. */
+/* True when the operand is a gradient that the first micro-batch leaves for those behind it. */
 static bool stays(const struct program *program, int buffer)
 {
     return buffer >= 0 && program->buffers[buffer].is_weight && program->buffers[buffer].persistent;
@@ -23,7 +23,7 @@ static bool same_operands(const struct program *program, const struct instr *a, 
     return same;
 }
 
-/* By operand as in instr.operands. */
+/* Tells which operands stay, by bits as in instr.operands. */
 static int64_t staying(const struct program *program, const struct instr *instr)
 {
     int64_t mask = 0;
@@ -33,7 +33,7 @@ static int64_t staying(const struct program *program, const struct instr *instr)
     return mask;
 }
 
-/* By what costs_alike() compares. */
+/* Hashes what costs_alike() compares. */
 static uint64_t kernel_of(const struct sample *s, const struct instr *instr)
 {
     const struct graph_layer *layer = &s->graph->layers[s->graph->segments[instr->segment].layer];
@@ -44,7 +44,7 @@ static uint64_t kernel_of(const struct sample *s, const struct instr *instr)
     return hash_bytes(hash_words(HASH_START, words, sizeof words / sizeof *words), split, sizeof *split) | 1;
 }
 
-/* Phase, kernel, its split and its operands are all that a kernel's cost depends on (cost_compute()). */
+/* True when phase, kernel, its split and operands are alike, since its cost depends on no more (cost_compute()). */
 static bool costs_alike(const struct sample *s, const struct instr *a, const struct instr *b)
 {
     const struct segment *segments = s->graph->segments;
@@ -86,8 +86,8 @@ bool sample_list_alike(struct sample *s)
     return good;
 }
 
-/* What a kernel's cost depends on beside itself: sizes of one rank, which are the same for any number of ranks that
- * have sequences of their own. Groups of ranks are those of the whole mesh. */
+/* Sets what a kernel's cost depends on beside itself: sizes of one rank, which are the same for any number of ranks
+ * that have sequences of their own. Groups of ranks are those of the whole mesh. */
 static void set_sizes(const struct sample *s, const struct facts *facts, struct kernel_costs *known)
 {
     const struct mesh *mesh = &s->shape.mesh;
@@ -106,7 +106,7 @@ static void set_sizes(const struct sample *s, const struct facts *facts, struct 
     known->of_mesh = hash_i64(known->of_mesh, s->plan->stage_count);
 }
 
-/* key: of the instruction, 0: it has none. */
+/* Gives the instruction's cost, remembered under its key; 0: it has none. */
 static int64_t known_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, uint64_t key,
                         const struct instr *instr)
 {
@@ -126,7 +126,7 @@ static int64_t instr_ns(const struct sample *s, const struct facts *facts, struc
     return known_ns(s, facts, known, key, instr);
 }
 
-/* What an instruction of the path takes at least, whatever the strategy. */
+/* Gives what an instruction of the path takes at least, whatever the strategy. */
 static int64_t least_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
     const struct instr *instr = &s->program->stages[0].instrs[index];
@@ -147,7 +147,7 @@ void sample_price_instrs(struct sample *s, const struct facts *facts, struct ker
     }
 }
 
-/* What it takes in micro-batches after the first, which add to the gradients that it left. */
+/* Gives what it takes in micro-batches after the first, which add to the gradients that it left. */
 static int64_t adding_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
     const struct instr *instr = &s->program->stages[0].instrs[index];
@@ -180,7 +180,7 @@ void sample_price_kernels(struct sample *s)
         struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
         if (instr->op != OP_COMPUTE || instr->again)
             continue;
-        /* What the walk of the loss runs, forward too, belongs to its actions, which are backward by input. */
+        /* what the walk of the loss runs, forward too, belongs to its actions, which are backward by input */
         bool all_by_input = instr->late || segment_is_walked(&s->graph->segments[instr->segment],
                                                              &s->program->assignments[instr->segment]);
         if (all_by_input || instr->phase == PHASE_BACKWARD_INPUT)

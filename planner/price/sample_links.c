@@ -13,7 +13,7 @@ struct lane_links {
     int count;
 };
 
-/* What collectives use, whatever their bytes: found once for each kind and group. */
+/* Remembers what collectives use, whatever their bytes: it is found once for each kind and group. */
 struct known_uses {
     const struct facts *facts;
     int count;
@@ -49,7 +49,7 @@ static struct link_use *find_link(struct lane_links *links, int link)
     return i < links->count ? &links->use[i] : NULL;
 }
 
-/* What the transfer and one of the lane that lasts as long would take from each other, on the link where it is most. */
+/* Adds what the transfer and one of the lane as long would take from each other, on the link where it is most. */
 static void add_loss(struct layer_pass *pass, struct lane_links *links, const struct link_uses *uses,
                      int64_t duration_ns)
 {

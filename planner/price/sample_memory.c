@@ -16,7 +16,7 @@ static void list_kept(struct sample *s)
     for (int i = 0; i < s->end && plan_layer_keeps_gathered(&s->shape.layer); i++) {
         for (struct access_walk walk = access_walk(s->program, &list->instrs[i]);
              list->instrs[i].op == OP_COMPUTE && access_next(&walk, &access);) {
-            /* Gathered before the end of the first micro-batch and read by the second, in a sample that keeps any. */
+            /* it is gathered before the end of the first micro-batch and read by the second */
             const struct life *life = &s->lives[access.buffer];
             if (s->kept_layer[access.buffer] < 0 && s->program->buffers[access.buffer].kind == BUFFER_WEIGHT_USE &&
                 is_index(life->first, s->end) && life->last >= s->end)
@@ -25,7 +25,7 @@ static void list_kept(struct sample *s)
     }
 }
 
-/* The layer has a gathered copy of its own, in a layout of its own. */
+/* True when the layer has a gathered copy of its own, in a layout of its own. */
 static bool keeps_own(const struct sample *s, int weight, int layer)
 {
     for (int b = 0; b < s->program->buffer_count; b++)
@@ -34,7 +34,7 @@ static bool keeps_own(const struct sample *s, int weight, int layer)
     return false;
 }
 
-/* The buffers that hold a weight which a later layer uses too, or only their number. */
+/* Lists the buffers that hold a weight which a later layer uses too, or only counts them. */
 static int list_ties_of(const struct sample *s, int weight, int layer, struct tie *ties)
 {
     int count = 0;
@@ -51,7 +51,7 @@ static int list_ties_of(const struct sample *s, int weight, int layer, struct ti
     return count;
 }
 
-/* Later users of weights, or only their number. Few weights have any. */
+/* Lists later users of weights, or only counts them. Few weights have any. */
 static int list_ties(const struct sample *s, struct tie *ties)
 {
     int count = 0;
@@ -90,7 +90,7 @@ static void price_persistent(struct sample *s)
         s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;
 }
 
-/* Replicas exchange the gradients that are left for the update. */
+/* Prices what replicas exchange: the gradients that are left for the update. */
 static void price_exchange(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -131,8 +131,8 @@ void sample_list_deferred(struct sample *s)
     }
 }
 
-/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient, and what
- * is freed before other layers' backward passes is so in the micro-batch that turns around. */
+/* Prices temporary bytes. saved: alive when the first micro-batch turns around; the rest of what lives at an
+ * instruction is transient, and what is freed before other layers' backward passes is so in that micro-batch. */
 static void price_temporary(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -166,7 +166,7 @@ static void price_temporary(struct sample *s)
     }
 }
 
-/* What comes from the host for the step lives when no activation does: it counts where it is more than those. */
+/* Prices what comes from the host for the step, which lives when no activation does: it counts beyond those. */
 static void price_fetched(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];

@@ -8,7 +8,7 @@ struct tie {
     int buffer, layer;
 }; /* the layer uses a weight that an earlier one holds, or keeps gathered for both */
 
-/* By the host, of a pass. */
+/* What the host does for a pass. */
 struct issued {
     int64_t ns, waited_ns; /* of it, while the device idles, since the host waited for it */
 };
@@ -25,7 +25,7 @@ struct layer_pass {
     int64_t issued_ns; /* of the lane */
     int64_t passed_ns; /* of the path */
     int64_t lag_ns;    /* the most that is issued by a moment when the path needs it, without what has passed */
-    /* What the path's transfers and the lane's lose to each other while the lane is busy. */
+    /* the path's transfers and the lane's lose this to each other while the lane is busy */
     int64_t path_loss_ns, lane_loss_ns;
 };
 
@@ -52,7 +52,7 @@ struct sample {
     int *deferred_for;  /* (buffers) first layer whose weights' gradients read it, made before them; else -1 */
     struct tie *ties;
     int tie_count;
-    /* filled anew for each size */
+    /* these are filled anew for each size */
     int64_t *duration, *finish;   /* (instructions) */
     struct layer_pass *passes;    /* (layers, 2): backward, forward */
     int64_t *change;              /* (instructions + 2) of gathers: all of the layer and pass up to it; then bytes that
@@ -84,10 +84,10 @@ void sample_price_instrs(struct sample *sample, const struct facts *facts, struc
 void sample_price_adding(struct sample *sample, const struct facts *facts, struct kernel_costs *known);
 /* Adds to by_layer the kernels of struct least_price. */
 void sample_price_kernels(struct sample *sample);
-/* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */
+/* True when the buffer, not of a weight, lives when the first micro-batch turns around. */
 bool sample_keeps(const struct sample *s, int buffer);
-/* Such a buffer is the model's last layer's, whose backward pass is the first: no other one finds it of its own
- * micro-batch. Where other layers are priced with that one, their last is no longer the first to be left. */
+/* True when such a buffer is the model's last layer's, whose backward pass is the first: no other one finds it of its
+ * own micro-batch. Where other layers are priced with that one, their last is no longer the first to be left. */
 bool sample_frees_first(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);

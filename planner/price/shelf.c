@@ -17,7 +17,7 @@ void price_shelf_close(struct price_shelf *shelf)
     price_shelf_open(shelf);
 }
 
-/* Whether the book goes from the place to *out. */
+/* True when the book goes from the place to *out. */
 static bool take_from(struct price_book *out, struct shelf_place *place, const struct price_book *like)
 {
     if (atomic_flag_test_and_set(&place->busy))
@@ -55,7 +55,7 @@ bool price_shelf_take(struct price_book *out, struct price_shelf *shelf, const s
     return price_book_open(out, model, facts, class_count, sequence, dtype, optimizer, clips, err);
 }
 
-/* Whether the place takes the book over; over: in place of the one that stands there. */
+/* True when the place takes the book over; over: in place of the one that stands there. */
 static bool give_to(struct shelf_place *place, struct price_book *book, bool over)
 {
     if (atomic_flag_test_and_set(&place->busy))

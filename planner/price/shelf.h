@@ -17,10 +17,10 @@ struct price_shelf {
 };
 void price_shelf_open(struct price_shelf *shelf);
 void price_shelf_close(struct price_shelf *shelf);
-/* As price_book_open(), from the shelf where a book of that kind stands there. shelf: NULL: a new one. */
+/* Opens like price_book_open(), but off the shelf where a book of that kind stands there. shelf: may be NULL. */
 bool price_shelf_take(struct price_book *out, struct price_shelf *shelf, const struct model *model,
                       const struct facts *facts, int class_count, int64_t sequence, enum dtype dtype,
                       const struct optimizer *optimizer, bool clips, struct error *err);
-/* The book is taken over, whatever was made with it. shelf: NULL: it is closed. */
+/* Takes the book over, whatever was made with it; without a shelf it is closed. */
 void price_shelf_give(struct price_shelf *shelf, struct price_book *book);
 #endif

@@ -6,23 +6,23 @@
 
 struct certificate_hash {
     uint64_t space, prices;
-    /* Neighbours in the space often share their prices. */
+    /* The last table is hashed once, since neighbours in the space often share their prices. */
     const struct price_table *last; /* NULL: none yet */
     uint64_t last_prices;
 };
-/* What the space allows beside the default is in it from the start. */
+/* Starts with what the space allows beside the default. */
 struct certificate_hash certificate_hash_start(const struct space *space);
 /* Adds of how many order ideals of the layers it speaks, as in struct certificate; -1 changes nothing. */
 void certificate_hash_orders(struct certificate_hash *hash, int64_t ideals);
-/* To be called for each configuration in the order of the space. table: its prices for bounds; NULL: it has no
+/* Must be called for each configuration in the order of the space. table: its prices for bounds; NULL: it has no
  * program. */
 void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table);
 
 enum { CERTIFICATE_DIGEST_BYTES = 17 };
-/* The digest is that of all other members of a certificate: against damage, not against forgery. False: out of memory.
- */
+/* Gives the digest of all other members of a certificate, against damage, not against forgery. False when out of
+ * memory. */
 bool certificate_digest(char out[CERTIFICATE_DIGEST_BYTES], const struct json *certificate);
-/* The number as certificates write it. */
+/* Writes the number as certificates write it. */
 void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash);
 enum config_fate { FATE_SOLVED, FATE_MEMORY, FATE_REFUSED, FATE_LEFT, FATE_UNSEEN, FATE_COUNT };
 extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory", "refused", "left", "unseen" */

@@ -15,7 +15,7 @@ static struct plan *stages_of(const struct config *config)
     return plan;
 }
 
-/* The table, and those of its stages, with such sends; NULL: out of memory. */
+/* Gives the table, and those of its stages, with such sends; NULL when out of memory. */
 static const struct price_table *with_sends(struct workbench *bench, const struct price_table *from, int64_t send_ns,
                                             int pieces)
 {

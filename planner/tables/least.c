@@ -11,7 +11,7 @@
 #include "planner/tables/cuts.h"
 #include <string.h>
 
-/* The ends that are priced, two for each way to recompute; one where nothing is shared. */
+/* The ends that are priced, two for each way to recompute; there is one where nothing is shared. */
 struct ends {
     int count, each;
     int *first; /* (strategies) index of the first of its way */
@@ -23,7 +23,7 @@ static bool recompute_alike(const struct plan_layer *a, const struct plan_layer 
     return a->recompute == b->recompute && a->excepted == b->excepted;
 }
 
-/* Those of the configuration, if they differ in ZeRO and recomputation alone; else their number is 0. */
+/* Lists strategies of the configuration, if they differ in ZeRO and recomputation alone; else their number is 0. */
 static bool list_strategies(struct workbench *bench, const struct config *config, struct strategy **out, int *count)
 {
     *count = space_strategies(bench->space, &config->mesh, NULL);
@@ -43,7 +43,7 @@ static bool list_strategies(struct workbench *bench, const struct config *config
     return true;
 }
 
-/* The last stage of ZeRO of those that recompute as the layer does. */
+/* Gives the last stage of ZeRO of those that recompute as the layer does. */
 static int most_zero(const struct strategy *strategies, int count, const struct plan_layer *layer)
 {
     int most = 1;
@@ -81,7 +81,7 @@ static struct layer_price least_price(const struct price_table *priced, const st
 {
     int first = ends->first[strategy];
     struct layer_price least = *price_at(priced, class_index, first);
-    /* What ZeRO's stage leaves whole of what a rank has without it, and a share of the rest. */
+    /* ZeRO's stage leaves this whole of what a rank has without it, and a share of the rest */
     const int64_t whole[] = { least.weight_bytes, least.version_bytes + least.exchange_bytes, least.version_bytes, 0 };
     int64_t weight_bytes = whole[layer->zero] + (least.weight_bytes - whole[layer->zero]) / shards;
     if (layer->zero > 0 && ends->each > 1)
@@ -95,7 +95,7 @@ static struct layer_price least_price(const struct price_table *priced, const st
                                  .transient_bytes = least.transient_bytes };
 }
 
-/* *out stays NULL where lowering refuses an end, or strategies have more to choose from. */
+/* Makes the table; *out stays NULL where lowering refuses an end, or strategies have more to choose from. */
 static bool make_least(struct workbench *bench, const struct config *config, const struct price_key *key, int shards,
                        const struct price_table **out, struct error *err)
 {
@@ -125,7 +125,7 @@ static bool make_least(struct workbench *bench, const struct config *config, con
     return true;
 }
 
-/* The least with the path and the reductions of the table that has a prefetch of one layer. */
+/* Raises the least to the path and the reductions of the table that has a prefetch of one layer. */
 static bool add_known(struct workbench *bench, const struct config *config, const struct price_table *like,
                       const struct price_table **least, struct error *err)
 {

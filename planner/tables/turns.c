@@ -11,7 +11,7 @@
 
 /* ---- the exchange ---- */
 
-/* Messages over one level of links, all alike. */
+/* Messages over one level of links, which are all alike. */
 struct turns_reach {
     int peer, count;
 };
@@ -30,7 +30,7 @@ static int list_reaches(const struct cluster *cluster, const struct plan *plan, 
     return count;
 }
 
-/* From the cluster's mesh `first` on. */
+/* Makes a stage of replicas from the cluster's mesh `first` on. */
 static struct plan *stage_of_replicas(const struct mesh *mesh, int first, int replicas)
 {
     struct plan *plan = plan_new(replicas, 1);
@@ -101,7 +101,7 @@ static bool table_at(struct turns_making *m, int before, int shape, const struct
     return true;
 }
 
-/* Every number the least of those made for a shape, or for any (-1). NULL: out of memory. */
+/* Gives a table of which every number is the least of those for a shape, or for any (-1). NULL when out of memory. */
 static struct price_table *least_of(struct turns_making *m, int shape)
 {
     struct price_table *least = NULL;
@@ -113,8 +113,8 @@ static struct price_table *least_of(struct turns_making *m, int shape)
     return least;
 }
 
-/* Every number of the table is the least of all that stages may have; with by_turns, and by_place on several types.
- * *out NULL: refused. */
+/* Makes the table, of which every number is the least of all that stages may have; with by_turns, and by_place on
+ * several types. *out is NULL where lowering refuses it. */
 static bool make(struct turns_making *m, const struct price_table **out)
 {
     const struct config *c = m->config;

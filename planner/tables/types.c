@@ -31,8 +31,8 @@ void types_close(struct workbench *bench)
 
 enum { MOST_MORE = 5 };
 
-/* The place of a table that depends on the configuration's key, whatever the type, and on `more`; NULL where it is
- * refused. The place is NULL: out of memory. */
+/* Gives the place of a table that depends on the configuration's key, whatever the type, and on `more`; it holds NULL
+ * where lowering refuses it. The place is NULL when out of memory. */
 static const struct price_table **place_of(struct workbench *bench, enum made_table made, const struct config *config,
                                            bool bound_only, const int64_t *more, int more_count, bool *known)
 {
@@ -45,7 +45,7 @@ static const struct price_table **place_of(struct workbench *bench, enum made_ta
     return memo_place(&bench->made, words, (size_t)count, sizeof(const struct price_table *), known);
 }
 
-/* The most, or the least, of a set of types. *out stays NULL where they cannot be lowered. */
+/* Joins the most, or the least, of a set of types. *out stays NULL where they cannot be lowered. */
 static bool join_types(struct workbench *bench, const struct config *config, unsigned types, bool bound_only, bool most,
                        const struct price_table **out, struct error *err)
 {

@@ -3,16 +3,16 @@
 #define CLEAVE_TABLES_TYPES_H
 #include "planner/tables/workbench.h"
 
-/* For workbench_open() and workbench_close(); nothing to do where the cluster has one type. */
+/* workbench_open() and workbench_close() call these; nothing is to do where the cluster has one type. */
 bool types_open(struct workbench *bench, struct error *err);
 void types_close(struct workbench *bench);
 /* Prices a stage of the configuration's mesh on these types (bit t for type t); *out NULL when lowering refuses it. */
 bool types_stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
                        const struct price_table **out, struct error *err);
-/* The least of all types, number by number; *out NULL when lowering refuses it. */
+/* Gives the least of all types, number by number; *out is NULL where lowering refuses it. */
 bool types_least_table(struct workbench *bench, const struct config *config, bool bound_only,
                        const struct price_table **out, struct error *err);
-/* The configuration's table with one of its own for each stage; *out NULL when lowering refuses it. */
+/* Gives the configuration's table with one for each stage; *out is NULL where lowering refuses it. */
 bool types_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                  struct error *err);
 #endif

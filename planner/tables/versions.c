@@ -4,7 +4,7 @@
 #include "planner/tables/workbench.h"
 #include <string.h>
 
-/* More than any device has. */
+/* Gives more bytes than any device has, so that what must not be chosen does not fit. */
 static int64_t too_much(const struct workbench *bench)
 {
     return facts_most_bytes(bench->facts) + 1;
@@ -45,7 +45,7 @@ static int versions_of(const struct config *config, int stage)
     return schedules[config->schedule]->versions(&place);
 }
 
-/* The table of all stages holds the least of each number, which is that of the fewest versions. */
+/* Makes the tables; that of all stages holds the least of each number, which is that of the fewest versions. */
 static struct price_table *make_tables(struct workbench *bench, const struct config *config,
                                        const struct price_table *from)
 {

@@ -7,8 +7,8 @@
 #include "planner/tables/types.h"
 #include <string.h>
 
-/* Layers that share a weight: the first and the last user; -1: none do. Of several such weights the widest counts.
- * Returns it, -1: none. */
+/* Finds layers that share a weight: the first and the last user; -1: none do. Of several such weights the widest
+ * counts. Returns it, -1: none. */
 static int find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
 {
     int64_t widest = 0;
@@ -30,7 +30,7 @@ static int find_tied(const struct graph *graph, int *weight_first, int *tied_fir
     return found;
 }
 
-/* Layers are of one class when they are alike and the same rules count for them. */
+/* Puts layers into one class when they are alike and the same rules count for them. */
 static bool build_classes(struct workbench *bench, int *class_of)
 {
     const struct graph *graph = bench->graph;
@@ -57,7 +57,7 @@ static bool build_classes(struct workbench *bench, int *class_of)
     return true;
 }
 
-/* Asynchronous schedules refuse values that skip stages, which other orders have more of. */
+/* True when other orders are no use: asynchronous schedules refuse values that skip stages, and these have more. */
 static bool only_the_files_order(const struct space *space)
 {
     for (int i = 0; i < space->schedule.count; i++)
@@ -193,7 +193,7 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
     key.prefetch = 1; /* the compute path depends neither on it, nor on buckets or the number of data-parallel ranks */
     key.bucket_bytes = space_bucket_bytes(bench->space);
     key.bound_only = true;
-    /* But where links are each between two devices, groups whose ranks are further apart may have more of them. */
+    /* but where links are each between two devices, groups whose ranks are further apart may have more of them */
     bool meshed = false;
     for (int t = 0; t < bench->facts->cluster->type_count; t++)
         meshed = meshed || bench->facts->cluster->types[t].device.link_mesh_devices > 0;
@@ -225,7 +225,7 @@ const struct price_table *workbench_known(const struct workbench *bench, const s
     return priced && !priced->refused && !priced->nothing ? &priced->table : NULL;
 }
 
-/* More bytes than any device has, and than any other strategy of the layer. */
+/* Gives a price with more bytes than any device has, and than any other strategy of the layer. */
 static struct layer_price forbidden(const struct workbench *bench, const struct price_table *table, int class_index)
 {
     struct layer_price price = *price_at(table, class_index, 0);
@@ -241,8 +241,8 @@ static struct layer_price forbidden(const struct workbench *bench, const struct 
     return price;
 }
 
-/* From the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does not
- * fit. */
+/* Goes from the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does
+ * not fit. */
 static bool apply_rules(struct workbench *bench, const struct price_key *key, struct priced_strategy *priced,
                         struct error *err)
 {
@@ -272,8 +272,8 @@ static bool apply_rules(struct workbench *bench, const struct price_key *key, st
 static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy **out,
                         struct error *err);
 
-/* What differs from the key in nothing but a prefetch of one layer, where that is priced already; of a bound, ranks
- * that share nothing. NULL: there is none. Rules change prices afterwards. */
+/* Finds what differs from the key in nothing but a prefetch of one layer, where that is priced already; of a bound,
+ * ranks that share nothing. NULL where there is none. Rules change prices afterwards. */
 static bool find_like(struct workbench *bench, const struct price_key *key, const struct price_table **out,
                       struct error *err)
 {
@@ -315,7 +315,7 @@ static bool fill_priced(struct workbench *bench, const struct price_key *key, st
     return true;
 }
 
-/* Made when first asked for. */
+/* Gives the prices of the key, made when first asked for. */
 static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy **out,
                         struct error *err)
 {
@@ -357,8 +357,8 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
     return !schedules[config->schedule]->asynchronous || workbench_versions(bench, config, out, err);
 }
 
-/* A stage's chunks share what it holds, which is as many times a chunk as it holds of the stage's own when they are
- * full. */
+/* Gives a chunk's number in flight from its stage's: chunks share what that holds, which is as many times a chunk as it
+ * holds of the stage's own when they are full. */
 int *workbench_in_flight(struct arena *arena, const struct config *config)
 {
     if (config->meshes > 0)
@@ -376,8 +376,8 @@ int *workbench_in_flight(struct arena *arena, const struct config *config)
     return held ? in_flight : NULL;
 }
 
-/* Chunks are like stages of their own that share a device: each has its part of the memory, and each micro-batch keeps
- * the device once for each; once alone where the chunks are copies, of which it goes through one. */
+/* States the problem of chunks, which are like stages that share a device: each has its part of the memory, and each
+ * micro-batch keeps the device once for each; once alone where they are copies, of which it goes through one. */
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
                                            const struct price_table *table, const int *in_flight)
 {

@@ -15,7 +15,7 @@
 
 struct model;
 
-/* What a table was made for. */
+/* Says what a table was made for. */
 enum made_table {
     MADE_PRICES, /* a key (workbench.c) */
     MADE_LEAST,  /* least.c: what configurations cost at least, by what is known of them */
@@ -45,8 +45,8 @@ struct workbench {
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err);
-/* The same with a book of the shelf, which it goes back to, and with what that knows of the facts: their rates have the
- * number, 0: none. shelf: may be NULL. */
+/* Opens the same with a book of the shelf, which it goes back to, and with what that knows of the facts: their rates
+ * have the number, 0: none. shelf: may be NULL. */
 bool workbench_open_from(struct workbench *bench, struct price_shelf *shelf, uint64_t rates, const struct model *model,
                          const struct facts *facts, const struct space *space, struct error *err);
 void workbench_close(struct workbench *bench);
@@ -54,20 +54,20 @@ void workbench_close(struct workbench *bench);
  * bound. */
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err);
-/* The same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
+/* Gives the same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err);
-/* The table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates after
- * each micro-batch; what such a schedule refuses (ZeRO, copies of a weight on several stages) does not fit. Made once.
- */
+/* Gives the table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates
+ * after each micro-batch; what such a schedule refuses (ZeRO, copies of a weight on several stages) does not fit. Made
+ * once. */
 bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
                         struct error *err);
-/* The table of a key, without cuts, if it was made; NULL: it was not, or is refused. */
+/* Gives the table of a key, without cuts, if it was made; NULL where it was not, or is refused. */
 const struct price_table *workbench_known(const struct workbench *bench, const struct price_key *key);
-/* What the configuration's prices depend on. */
+/* Gives what the configuration's prices depend on. */
 struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only);
-/* In-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL: out of
- * memory. */
+/* Gives in-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL when
+ * out of memory. */
 int *workbench_in_flight(struct arena *arena, const struct config *config);
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
                                            const struct price_table *table, const int *in_flight);
