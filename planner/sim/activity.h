@@ -6,7 +6,7 @@
 
 enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_FILL, ACTIVITY_KIND_COUNT };
 extern const char *const activity_kind_names[ACTIVITY_KIND_COUNT + 1];
-/* In place of a lane: the stream is of no lane. */
+/* ACTIVITY_ELSEWHERE stands in place of a lane: the stream is of no lane. */
 enum { ACTIVITY_ELSEWHERE = LANE_COUNT, ACTIVITY_LANE_COUNT, ACTIVITY_NAME_BYTES = 100 };
 struct activity {
     int64_t start_ns, finish_ns;
@@ -15,7 +15,7 @@ struct activity {
     int32_t kind;  /* enum activity_kind */
     char name[ACTIVITY_NAME_BYTES];
 };
-/* What was counted on one rank in one step. Plain: ranks send it to each other. */
+/* Counts of one rank in one step. They are plain, since ranks send them to each other. */
 struct activity_counts {
     int64_t recorded;       /* 1: somebody looked; else all here is 0 */
     int64_t count;          /* of the list */

@@ -10,7 +10,7 @@ bool fluid_open(struct fluid *fluid, struct arena *arena, int slot_count, int64_
     return fluid->links && fluid->slots && fluid->changed;
 }
 
-/* The slot is one of several on some link: it gets its passages. */
+/* Prepares a slot that is one of several on some link: it gets its passages. */
 static bool prepare(struct fluid *fluid, int slot)
 {
     struct fluid_slot *s = &fluid->slots[slot];
@@ -91,8 +91,8 @@ void fluid_leave(struct fluid *fluid, int slot)
     s->passage_count = 0;
 }
 
-/* Passages that need less than their share of what is left of the link take what they need, until all that remain want
- * more: these share it by their flows. */
+/* Divides a link: passages that need less than their share of what is left take what they need, until all that remain
+ * want more, and these share it by their flows. */
 static void divide(struct fluid_link *link)
 {
     int64_t left = LINK_WHOLE, flows = 0;
@@ -116,7 +116,7 @@ static void divide(struct fluid_link *link)
             p->speed = (int)max_i64(1, left * p->flows / flows * LINK_WHOLE / p->busy);
 }
 
-/* A transfer is as fast as its slowest link. */
+/* Notes a slot whose speed changes, since a transfer is as fast as its slowest link. */
 static void touch(struct fluid *fluid, int slot)
 {
     struct fluid_slot *s = &fluid->slots[slot];

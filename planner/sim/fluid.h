@@ -33,13 +33,13 @@ struct fluid {
     bool any;                       /* there is a link that several slots use */
 };
 
-/* Everything lives in the arena. Of links that a single slot ever uses, told beforehand by fluid_announce(), nothing is
- * kept. False: no memory. */
+/* Opens it; everything lives in the arena. Of links that a single slot ever uses, told beforehand by fluid_announce(),
+ * nothing is kept. False when out of memory. */
 bool fluid_open(struct fluid *fluid, struct arena *arena, int slot_count, int64_t link_count);
 bool fluid_announce(struct fluid *fluid, int slot, const struct link_uses *uses);
-/* Whether any of these links can be shared. */
+/* True when any of these links can be shared. */
 bool fluid_shares(const struct fluid *fluid, const struct link_uses *uses);
-/* The slot's transfer begins; ends. Speeds are as before until fluid_share(). */
+/* These begin and end the slot's transfer. Speeds are as before until fluid_share(). */
 void fluid_join(struct fluid *fluid, int slot, const struct link_uses *uses);
 void fluid_leave(struct fluid *fluid, int slot);
 /* Divides the links anew that somebody joined or left. The result depends on who is under way alone, not on who came

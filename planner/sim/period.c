@@ -51,8 +51,8 @@ static bool succeeds(const struct search *s, int stage, int index, int length)
     return true;
 }
 
-/* The first instruction of the last micro-batch's forward pass, and its predecessor a period earlier: there the stage
- * that holds most micro-batches is as full as it gets. -1: there are none. */
+/* Gives the first instruction of the last micro-batch's forward pass, and its predecessor a period earlier: there the
+ * stage that holds most micro-batches is as full as it gets. -1: there are none. */
 static int last_forward(const struct stage_program *list, int micro, int from)
 {
     for (int i = from; i < list->instr_count; i++)
@@ -61,7 +61,7 @@ static int last_forward(const struct stage_program *list, int micro, int from)
     return -1;
 }
 
-/* A period has its share of all the stage's computation: no pass of its micro-batches stands elsewhere. */
+/* True when a period has its share of all the stage's computation: no pass of its micro-batches stands elsewhere. */
 static bool has_its_share(const struct search *s, const struct stage_program *list, int first, int length)
 {
     int64_t all = 0, part = 0;
@@ -97,7 +97,7 @@ static bool find_zone(struct search *s, int stage)
     return true;
 }
 
-/* The first instruction of the compute lane, from `from` on, that starts at the moment or later. */
+/* Gives the first instruction of the compute lane, from `from` on, that starts at the moment or later. */
 static int computes_since(const struct search *s, int stage, int from, int64_t moment_ns)
 {
     const struct stage_program *list = &s->program->stages[stage];
@@ -107,7 +107,7 @@ static int computes_since(const struct search *s, int stage, int from, int64_t m
     return from;
 }
 
-/* At the moment at which the last stage has repeated itself once. */
+/* Cuts all stages at the moment at which the last one has repeated itself once. */
 static bool cut(struct search *s)
 {
     int64_t moment_ns = 0;
@@ -127,7 +127,7 @@ static bool cut(struct search *s)
     return true;
 }
 
-/* A transfer behind the one cut is behind the other, or repeats; what is repeated has its partner in what is. */
+/* True when partners agree: a transfer behind the one cut is behind the other, or repeats with its partner. */
 static bool partners_agree(const struct search *s, int stage, int index)
 {
     const struct instr *instr = &s->program->stages[stage].instrs[index];
@@ -140,8 +140,8 @@ static bool partners_agree(const struct search *s, int stage, int index)
     return index >= own->cut + own->length || partner[index + own->length] == partner[index] + peer->length;
 }
 
-/* What is waited for in the zone repeats. Anything before it was over when the wait began, and so is what stands at its
- * distance in the longer step: as many periods before the cut as bring it back there. */
+/* True when waits agree. What is waited for in the zone repeats. Anything before it was over when the wait began, and
+ * so is what stands at its distance in the longer step: as many periods before the cut as bring it back there. */
 static bool waits_agree(const struct search *s, int stage, int index)
 {
     const struct stage_program *list = &s->program->stages[stage];
@@ -173,8 +173,8 @@ static bool rest_follows(const struct search *s, int stage)
     return true;
 }
 
-/* The host issues a period in no more time than it lasts. Where it takes less it is further ahead in the longer step,
- * so nothing from the cut on may wait for it, nor the compute lane while it is free. */
+/* True when the host issues a period in no more time than it lasts. Where it takes less it is further ahead in the
+ * longer step, so nothing from the cut on may wait for it, nor the compute lane while it is free. */
 static bool issue_agrees(const struct search *s, int stage)
 {
     const struct rank_timeline *rank = &s->timeline->ranks[stage];
@@ -230,7 +230,7 @@ struct passage {
     bool moves; /* the two differ */
 };
 
-/* The passage that leaves the link last so far, and the last of another slot than that one's. */
+/* Keeps the passage that leaves the link last so far, and the last of another slot than that one's. */
 struct leaving {
     struct passage last, other;
 };
@@ -280,7 +280,7 @@ static int list_passages(const struct durations *d, const struct program *progra
     return count;
 }
 
-/* Whether in all timelines between the two the same transfers meet on links, at the same moments. */
+/* Tells whether in all timelines between the two the same transfers meet on links, at the same moments. */
 static bool meet_alike(bool *alike, const struct durations *d, const struct program *program,
                        const struct timeline *early, const struct timeline *late, struct error *err)
 {
@@ -328,9 +328,9 @@ static bool same_spans(const struct timeline *a, const struct timeline *b)
     return same;
 }
 
-/* Whether the step lasts as long with the waits of any layout. With none of them it is `early`, with all `late`. Where
- * durations stand by themselves each further wait only makes the step longer, so two ends that agree are enough; else
- * nothing may move. */
+/* Tells whether the step lasts as long with the waits of any layout. With none of them it is `early`, with all `late`.
+ * Where durations stand by themselves each further wait only makes the step longer, so two ends that agree are enough;
+ * else nothing may move. */
 static bool layouts_agree(bool *agree, const struct durations *d, const struct program *program,
                           const struct timeline *early, const struct timeline *late, struct error *err)
 {

@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* WAITING: since start_ns, for partners; COMING: it starts or started at start_ns; KNOWN: so is when it ends. */
+/* WAITING: since start_ns, for partners; COMING: it starts or started at start_ns; KNOWN: it is known when it ends. */
 enum state { STATE_NEW, STATE_WAITING, STATE_COMING, STATE_KNOWN };
 enum { NOTHING = -1 };
 
-/* Slow-down as a fraction: alone, work shrinks by `alone` units per ns, beside the other kind by `beside`. 1/1 is
+/* A slow-down as a fraction: alone, work shrinks by `alone` units per ns, beside the other kind by `beside`. 1/1 is
  * exact. */
 struct rate {
     int64_t alone, beside;
@@ -122,7 +122,7 @@ enum {
     MASK_COMMUNICATION = ((1 << LANE_COUNT) - 1) & ~(MASK_COMPUTE | 1 << LANE_COPY_IN | 1 << LANE_COPY_OUT)
 };
 
-/* How fast a lane is while those of the mask run. */
+/* Gives how fast a lane is while those of the mask run. */
 static int64_t lane_rate(const struct sim_rank *rank, int lane, unsigned running)
 {
     if (lane == LANE_COMPUTE)
@@ -190,7 +190,7 @@ static int slot_of(int stage, int lane)
     return stage * LANE_COUNT + lane;
 }
 
-/* When the instruction ends is known; of a SEND its partner ends with it. */
+/* Notes when the instruction ends; of a SEND its partner ends with it. */
 static void know_end(struct sim *sim, int stage, int index, int64_t finish_ns)
 {
     struct sim_rank *rank = &sim->ranks[stage];
@@ -212,7 +212,7 @@ static const struct link_uses *uses_of(const struct sim *sim, int stage, const s
     return d->links ? d->links(d->self, sim->program, stage, instr) : NULL;
 }
 
-/* What is to be done ends, or goes on behind the latency. */
+/* Ends what is to be done, or goes on behind the latency. */
 static void end_part(struct sim *sim, int stage, int lane)
 {
     struct work *work = &sim->ranks[stage].work[lane];
@@ -231,7 +231,7 @@ static void end_part(struct sim *sim, int stage, int lane)
     }
 }
 
-/* The instruction starts at the moment, which is not before the present one. */
+/* Starts the instruction at the moment, which is not before the present one. */
 static bool run(struct sim *sim, int stage, int index, int64_t start_ns, int64_t ns)
 {
     struct sim_rank *rank = &sim->ranks[stage];
@@ -277,7 +277,7 @@ static void wait_for_partner(struct sim *sim, int stage, int index, int64_t sinc
     rank->spans[index].start_ns = since_ns;
 }
 
-/* The transfer begins as soon as both ends have come. */
+/* Begins the transfer as soon as both ends have come. */
 static bool issue_end(struct sim *sim, int stage, int index, const struct instr *instr, int64_t come_ns)
 {
     int partner = sim->pairing->partner[stage][index], peer = instr->peer_stage;
@@ -308,7 +308,7 @@ static bool issue_norm(struct sim *sim, int stage, int index, int64_t come_ns)
     return true;
 }
 
-/* Whether the moment is known at which the host has issued the instruction: behind those before it in the list, and
+/* True when the moment is known at which the host has issued the instruction: behind those before it in the list, and
  * behind what it waits for: the one before, or the messages that are read. */
 static bool is_issued(struct sim_rank *rank, int index)
 {
@@ -357,7 +357,7 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
 
 static const struct machine_device virtual_device = { .name = "virtual", .issue = issue };
 
-/* What only the first step does stands done. */
+/* Takes what only the first step does as done. */
 static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
 {
     int opening = program_opening_count(&rank->sim->program->stages[rank->machine.stage]);
@@ -370,7 +370,7 @@ static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
         rank->spans[i].start_ns = rank->spans[i].finish_ns = begin_ns;
 }
 
-/* Which links can be shared at all. */
+/* Opens the links, of which some can be shared. */
 static bool open_links(struct sim *sim)
 {
     const struct program *program = sim->program;
@@ -388,7 +388,7 @@ static bool open_links(struct sim *sim)
     return true;
 }
 
-/* begin_ns: (stages) */
+/* Opens the simulation; begin_ns: (stages). */
 static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *timeline)
 {
     const struct program *program = sim->program;
@@ -457,7 +457,7 @@ static bool step_ready(struct sim *sim)
     return true;
 }
 
-/* Who is under way is known: links are divided anew. */
+/* Divides links anew when all that is under way is known. */
 static void share_links(struct sim *sim)
 {
     fluid_share(&sim->fluid);
@@ -469,7 +469,7 @@ static void share_links(struct sim *sim)
     }
 }
 
-/* All that begins and ends at the next moment; false: nothing more does. */
+/* Advances to the next moment, at which all that is due begins and ends; false when nothing more does. */
 static bool advance(struct sim *sim)
 {
     int64_t next = sim->now_ns = sim->ranks[sim->heap[0]].next_ns;
@@ -501,7 +501,7 @@ static bool is_done(const void *self, int stage, int index)
     return sim->ranks[stage].state[index] == STATE_KNOWN;
 }
 
-/* One step, each stage from its own moment on. */
+/* Simulates one step, each stage from its own moment on. */
 static bool simulate_step(struct timeline **out, const struct durations *durations, const struct program *program,
                           const int64_t *begin_ns, struct error *err)
 {
@@ -541,9 +541,9 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
 }
 
 /* ---- steps that run into each other ---- */
-/* Step after step until they repeat: the next begins on each stage where this one ended, the first of them at 0, and
- * where nothing has changed against this one all further ones are like it. Where they take turns in lasting a little
- * longer and shorter, some steps more. */
+/* Simulates step after step until they repeat: the next begins on each stage where this one ended, the first of them at
+ * 0, and where nothing has changed against this one all further ones are like it. Where they take turns in lasting a
+ * little longer and shorter, it takes some steps more. */
 static bool simulate_steady(struct timeline **out, const struct durations *durations, const struct program *program,
                             int64_t *begin_ns, int64_t *end_ns, struct error *err)
 {
@@ -556,7 +556,7 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
         timeline = NULL;
         if (!simulate_step(&timeline, durations, program, begin_ns, err))
             return false;
-        /* From each stage's own beginning on, all stages' steps are as long as a step lasts. */
+        /* from each stage's own beginning on, all stages' steps are as long as a step lasts */
         for (int s = 0; s < stages; s++) {
             end_ns[s] = 0;
             for (int k = 0; k < timeline->ranks[s].span_count; k++) {

@@ -19,33 +19,33 @@
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err);
 
 struct pairing;
-/* Where durations come from: those of instructions alone. While compute and communication run beside each other on a
- * rank, each takes its factor times as long. */
+/* Says where durations come from: those of instructions alone. While compute and communication run beside each other on
+ * a rank, each takes its factor times as long. */
 struct durations {
     int64_t (*ns)(const void *self, const struct program *program, int stage,
                   const struct instr *instr); /* not negative */
     const void *self;
     double compute_under_communication, communication_under_compute; /* at least 1, kept to a thousandth */
     uint64_t order; /* seed of the order in which ready ranks are stepped; has no effect on the result */
-    /* What a transfer shares with those under way beside it, of links below link_count: each takes longer by it, piece
-     * by piece. A RECEIVE has its SEND's. The answer lives as long as the simulation. May be NULL: nothing is shared.
-     */
+    /* Gives what a transfer shares with those under way beside it, of links below link_count: each takes longer by it,
+     * piece by piece. A RECEIVE has its SEND's. The answer lives as long as the simulation. May be NULL: nothing is
+     * shared. */
     const struct link_uses *(*links)(const void *self, const struct program *program, int stage,
                                      const struct instr *instr); /* NULL: none */
     int64_t link_count;
-    /* Of the host, to issue the instruction: a rank's instructions are issued one after another in the order of its
-     * list, and none starts before it is. May be NULL: the device never waits for the host. */
+    /* Gives what the host takes to issue the instruction: a rank's instructions are issued one after another in the
+     * order of its list, and none starts before it is. May be NULL: the device never waits for the host. */
     struct host_issue (*issue)(const void *self, const struct program *program, int stage, const struct instr *instr);
     const struct pairing *pairing; /* the program's; may be NULL: it is found for each simulation */
-    /* The two factors of one stage's ranks, where stages differ; may be NULL: the two above. */
+    /* Gives the two factors of one stage's ranks, where stages differ; may be NULL: they are the two above. */
     void (*slow_down)(const void *self, const struct program *program, int stage, double *compute,
                       double *communication);
 };
-/* What the cost functions say, of all instructions of the program; durations_close() frees it. Fails when the plan asks
- * the host for what it has not, or for want of memory. */
+/* Takes what the cost functions say, of all instructions of the program; durations_close() frees it. Fails when the
+ * plan asks the host for what it has not, or for want of memory. */
 bool durations_open(struct durations *out, const struct facts *facts, const struct program *program, struct error *err);
 void durations_close(struct durations *durations);
-/* simulate() with durations from anywhere. */
+/* Simulates like simulate(), but with durations from anywhere. */
 bool simulate_with(struct timeline **out, const struct durations *durations, const struct program *program,
                    struct error *err);
 #endif

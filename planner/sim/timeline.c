@@ -51,7 +51,7 @@ int timeline_last_rank(const struct timeline *timeline)
     return last;
 }
 
-/* The lanes in the order in which they claim a moment: compute first, then what holds compute up most directly. */
+/* Lists lanes in the order in which they claim a moment: compute first, then what holds compute up most directly. */
 static const enum lane claim_order[] = { LANE_COMPUTE, LANE_TP,      LANE_CP,      LANE_EP,      LANE_DP,
                                          LANE_SEND,    LANE_RECEIVE, LANE_COPY_IN, LANE_COPY_OUT };
 enum { CLAIM_COUNT = sizeof claim_order / sizeof *claim_order };

@@ -27,11 +27,11 @@ struct timeline {
     struct rank_timeline *ranks;
 };
 void timeline_free(struct timeline *timeline);
-/* False, with what to look at, of a step that takes MAX_TIME_NS or longer: that is the end of what is counted. */
+/* False, with what to look at, for a step that takes MAX_TIME_NS or longer, which is the end of what is counted. */
 bool timeline_is_counted(int64_t step_ns, struct error *err);
-/* The index of the rank whose last span ends last; 0 when there are no spans. */
+/* Gives the index of the rank whose last span ends last; 0 when there are no spans. */
 int timeline_last_rank(const struct timeline *timeline);
-/* Where the step's time goes on one rank: categories sum to the step. Compute lane busy time by kind; exposed
+/* Says where the step's time goes on one rank: categories sum to the step. Compute lane busy time is by kind; exposed
  * communication is time in which no compute runs and a lane of that kind does; bubble is the rest. */
 enum time_kind {
     TIME_COMPUTE,
@@ -47,12 +47,12 @@ enum time_kind {
     TIME_ISSUE, /* nothing runs, as the host has not issued the next computation yet */
     TIME_KIND_COUNT
 };
-/* What the time of an instruction counts as. */
+/* Tells what the time of an instruction counts as. */
 enum time_kind timeline_kind(const struct instr *instr);
 extern const char *const time_kind_names[TIME_KIND_COUNT + 1];
 void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index,
                         int64_t ns[TIME_KIND_COUNT]);
-/* The same of what lies between two moments. */
+/* Breaks down likewise what lies between two moments. */
 void timeline_breakdown_between(const struct program *program, const struct timeline *timeline, int rank_index,
                                 int64_t from_ns, int64_t to_ns, int64_t ns[TIME_KIND_COUNT]);
 #endif
