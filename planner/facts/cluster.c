@@ -66,7 +66,7 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
                                  d->collective_launch_ns, d->shared_host,   d->link_latency_ns, d->nic_latency_ns };
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         hash = hash_i64(hash, integers[i]);
-    /* What came to devices later has a say where it is given, so that plans for others stay as they are. */
+    /* what came to devices later has a say where it is given, so that plans for others stay as they are */
     const double later[] = { d->matmul_flops_per_s[DTYPE_NVFP4], d->fp8_matmul_efficiency, d->nvfp4_matmul_efficiency,
                              d->link_pass_bytes_per_s, (double)d->link_mesh_devices };
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
@@ -95,7 +95,7 @@ uint64_t cluster_type_hash(const struct cluster *cluster, int type)
     return cluster_hash_type(HASH_START, &cluster->types[type], cluster->level_count);
 }
 
-/* Everything that decides a duration or a fit; names of the cluster and its levels, and sources, do not. */
+/* Hashes everything that decides a duration or a fit; names of the cluster and its levels, and sources, do not. */
 static uint64_t cluster_hash(const struct cluster *cluster)
 {
     uint64_t hash = HASH_START;
@@ -158,7 +158,7 @@ bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent)
     return true;
 }
 
-/* The types with their own levels; network: one more, the devices' own. */
+/* Copies the types with their own levels; network: they get one more, the devices' own. */
 static bool copy_types(struct cluster *scaled, const struct cluster *cluster, bool network)
 {
     scaled->level_count = cluster->level_count + network;
@@ -180,7 +180,7 @@ static bool copy_types(struct cluster *scaled, const struct cluster *cluster, bo
     return true;
 }
 
-/* The groups have `times` as many devices. */
+/* Copies the cluster, whose groups get `times` as many devices. */
 static bool copy_cluster(struct cluster **out, const struct cluster *cluster, bool network, int times,
                          struct error *err)
 {

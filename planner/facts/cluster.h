@@ -11,7 +11,7 @@ extern const char *const origin_names[4];
 
 enum { MAX_LEVELS = 8, MAX_DEVICES = 1 << 20, MAX_TYPES = 16, MAX_NODE_GROUPS = 64 };
 
-/* How the numbers of a device came about that were measured (`cleave discover --measure`). */
+/* Tells how the numbers of a device came about that were measured (`cleave discover --measure`). */
 struct device_measured {
     const char *machine, *backend, *software, *created; /* machine NULL: nothing was measured */
     int64_t ranks, repeats;                             /* that ran at once; steps */
@@ -79,7 +79,7 @@ struct node_type {
                                   its fanout counts this type's units */
     int device_count;          /* in all groups */
 };
-/* Neighbouring nodes of one type: ranks first_rank to first_rank + device_count - 1. */
+/* Neighbouring nodes of one type have ranks first_rank to first_rank + device_count - 1. */
 struct node_group {
     int type, first_rank, device_count;
     int first_unit[MAX_LEVELS]; /* units of each level in the groups before */
@@ -102,40 +102,40 @@ struct catalogue_entry {
 const struct catalogue_entry *cluster_catalogue_find(const struct catalogue_entry *catalogue, int count,
                                                      const char *name);
 
-/* The links that a device brings, as levels of fanout 1. */
+/* Gives the links that a device brings, as levels of fanout 1. */
 struct link_level device_type_link(const struct device_type *device);
 struct link_level device_type_nic(const struct device_type *device);
 /* Puts the level's members, as a cluster file has them, into the open object. */
 struct json_writer;
 void link_level_put(struct json_writer *w, const struct link_level *level);
 
-/* Short form `NODESxDEVICES:TYPE[@key=value,...]`, several joined by '+' (keys: inter, intra, host bytes/s; latency,
- * intra-latency, host-latency seconds; memory, reserve, host-memory bytes) or, when text begins with '{', a cluster
- * JSON. name appears in messages. reserve is bytes or, with a '%' behind it, a share of the memory. The latencies are
- * of one step of a collective. Groups of nodes that are alike in everything are one type. The caller owns *out:
- * cluster_free(). */
+/* Reads the short form `NODESxDEVICES:TYPE[@key=value,...]`, several joined by '+' (keys: inter, intra, host bytes/s;
+ * latency, intra-latency, host-latency seconds; memory, reserve, host-memory bytes) or, when text begins with '{', a
+ * cluster JSON. name appears in messages. reserve is bytes or, with a '%' behind it, a share of the memory. The
+ * latencies are of one step of a collective. Groups of nodes that are alike in everything are one type. The caller owns
+ * *out: cluster_free(). */
 bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,
                   const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);
 void cluster_free(struct cluster *cluster); /* accepts NULL */
-/* The cluster with `times` as many units of its outermost level, of every group; one node alone becomes nodes behind
- * the device's own network. The strings are borrowed from the original, its name too. Fails beyond MAX_DEVICES. */
+/* Makes the cluster with `times` as many units of the outermost level of every group; one node alone becomes nodes
+ * behind the device's own network. Strings are borrowed from the original, its name too. Fails beyond MAX_DEVICES. */
 bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int times, struct error *err);
 /* Fills in what follows from the types' inner levels and the groups' types and device counts, after these were changed:
  * ranks, units, the counts of types and of the whole. Not the hash. */
 void cluster_number(struct cluster *cluster);
-/* The short form of cluster_scaled(), of a cluster's short form: every group's nodes times so many. False: the name is
- * not a short form. */
+/* Writes the short form of cluster_scaled(), of a cluster's short form: every group's nodes times so many. False when
+ * the name is not a short form. */
 bool cluster_scaled_name(struct text *out, const char *name, int times);
-/* The short form of a part of a cluster with a short form, whose k-th type is types[k] of the whole. One node alone has
- * no keys of a network. False: the name is not a short form. */
+/* Writes the short form of a part of a cluster with a short form, whose k-th type is types[k] of the whole. One node
+ * alone has no keys of a network. False when the name is not a short form. */
 bool cluster_part_name(struct text *out, const struct cluster *whole, const struct cluster *part, const int *types);
-/* As many devices, or a few more that fill up a unit, all of one of the cluster's types: what a stage costs that lives
- * on it alone. Strings and levels below the outermost are borrowed from the original. */
+/* Makes a cluster of as many devices, or a few more that fill up a unit, all of one of the cluster's types: what a
+ * stage costs that lives on it alone. Strings and levels below the outermost are borrowed from the original. */
 bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int type, struct error *err);
 /* Keeps back `bytes` of every device, or `percent` of its memory where that is not negative. False, and nothing
  * changed, when that leaves a device nothing. Only before anybody has looked at the cluster. */
 bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent);
-/* The field tables of a device file and of a cluster file, for `cleave schema`. */
+/* These are the field tables of a device file and of a cluster file, for `cleave schema`. */
 struct json_field;
 const struct json_field *device_type_fields(size_t *count);
 const struct json_field *device_measured_fields(size_t *count);
@@ -144,34 +144,34 @@ const struct json_field *cluster_group_fields(size_t *count);
 const struct json_field *cluster_level_fields(size_t *count);
 const struct json_field *cluster_between_fields(size_t *count);
 
-/* Index of the rank's group, and of its type. */
+/* Gives the index of the rank's group, and of its type. */
 int cluster_group(const struct cluster *cluster, int rank);
 int cluster_type(const struct cluster *cluster, int rank);
-/* The rank's device. */
+/* Gives the rank's device. */
 const struct device_type *cluster_device(const struct cluster *cluster, int rank);
-/* It depends on everything that decides a duration or a fit on the type, wherever that stands in the cluster. */
+/* Hashes everything that decides a duration or a fit on the type, wherever that stands in the cluster. */
 uint64_t cluster_type_hash(const struct cluster *cluster, int type);
-/* The types of count ranks from first_rank on: bit t for type t. */
+/* Gives the types of count ranks from first_rank on: bit t for type t. */
 unsigned cluster_types(const struct cluster *cluster, int first_rank, int count);
-/* How many of count ranks from first_rank on are of the type. */
+/* Counts those of count ranks from first_rank on that are of the type. */
 int cluster_ranks_of(const struct cluster *cluster, int type, int first_rank, int count);
-/* The innermost level at which global ranks a and b are in one unit: 0 inside a node, level_count-1 over everything. */
+/* Gives the innermost level at which the ranks are in one unit: 0 inside a node, level_count-1 over everything. */
 int cluster_level(const struct cluster *cluster, int rank_a, int rank_b);
-/* Number of devices in one unit of the level, where the type's devices live. */
+/* Gives the number of devices in one unit of the level, where the type's devices live. */
 int cluster_unit(const struct cluster *cluster, int type, int level);
-/* Which unit of the level a rank is in, counted over the whole cluster; level 0: which node. */
+/* Tells which unit of the level a rank is in, counted over the whole cluster; level 0: which node. */
 int cluster_unit_of(const struct cluster *cluster, int rank, int level);
-/* The rank's place in its unit of the level. */
+/* Gives the rank's place in its unit of the level. */
 int cluster_place(const struct cluster *cluster, int rank, int level);
-/* Devices of the smallest node. */
+/* Counts the devices of the smallest node. */
 int cluster_node_size(const struct cluster *cluster);
 /* Fails when a device has no peak for the dtype; the message names the dtypes that it has. Costs trust a cluster that
  * passed. */
 bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct error *err);
-/* One catalogue file. name is used in messages and is the device's name unless the JSON has its own; strings live in
- * arena. */
+/* Reads one catalogue file. name is used in messages and is the device's name unless the JSON has its own; strings live
+ * in arena. */
 bool device_type_read(struct device_type *out, struct arena *arena, const char *name, const char *json, size_t length,
                       struct error *err);
-/* The device as an object that device_type_read() takes, all its fields. */
+/* Writes the device as an object that device_type_read() takes, all its fields. */
 void device_type_write(struct json_writer *w, const struct device_type *device);
 #endif

@@ -10,7 +10,7 @@ static struct link_level alone(struct link_level level)
     return level;
 }
 
-/* Levels of fanout 1 fill up below the network that joins the groups: nothing ever passes them. A lone node hangs on
+/* Fills up levels of fanout 1 below the network that joins the groups: nothing ever passes them. A lone node hangs on
  * that network by its device's own link. */
 static void fill_levels(struct group_text *group, int level_count, bool apart)
 {
@@ -80,7 +80,7 @@ bool cluster_build(struct cluster *cluster, const struct group_text *groups, int
     for (int g = 0; g < count; g++) {
         struct group_text group = groups[g];
         fill_levels(&group, cluster->level_count, apart);
-        /* How many units of the outermost level a group has says nothing about its type. */
+        /* how many units of the outermost level a group has says nothing about its type */
         struct group_text copy = group;
         copy.level[copy.level_count - 1].fanout = 1;
         struct node_type own = { .device = copy.device, .levels = copy.level };

@@ -10,7 +10,7 @@
 enum { MOST_NEAR = 64, WORDS = 4, WORD_BYTES = 24, MOST_SAID = 4 };
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-/* The pieces of a name in small letters: what makers put before it and the unit of its memory say nothing. */
+/* Keeps the pieces of a name in small letters, without what makers put before it and the unit of its memory. */
 struct words {
     int count;
     char word[WORDS][WORD_BYTES];
@@ -47,7 +47,7 @@ static struct words words_of(const char *name, size_t length)
     return out;
 }
 
-/* How well a word speaks of one of the others: equal, the beginning or the end of it, or not at all. */
+/* Tells how well a word speaks of one of the others: equal, the beginning or the end of it, or not at all. */
 static int likeness(const char *word, const struct words *of)
 {
     int best = 0;
@@ -62,7 +62,7 @@ static int likeness(const char *word, const struct words *of)
     return best;
 }
 
-/* 0: another family of devices. */
+/* Scores how well the name fits; 0: it is of another family of devices. */
 static int score_of(const struct words *meant, const char *name)
 {
     struct words own = words_of(name, strlen(name));
@@ -72,7 +72,7 @@ static int score_of(const struct words *meant, const char *name)
     return score;
 }
 
-/* Modules come before cards, and large memories before small ones. */
+/* Orders modules before cards, and large memories before small ones. */
 static int by_use(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;
@@ -126,7 +126,7 @@ static void say_cluster(struct text *out, int64_t nodes, int64_t each, const cha
         text_printf(out, "%s%s%s", i == 1 ? " (or " : ", ", near[i], i + 1 == found || i == MOST_SAID ? ")" : "");
 }
 
-/* A number with an 'x', '*' or ':' behind it, blanks between them; 0: none is here. */
+/* Takes a number with an 'x', '*' or ':' behind it, blanks between them; 0 where none is here. */
 static int64_t take_count(const char *text, size_t length, size_t *at)
 {
     size_t end = *at;
@@ -144,7 +144,7 @@ static int64_t take_count(const char *text, size_t length, size_t *at)
     return value;
 }
 
-/* "h100x8": the number behind the name; 0: there is none. */
+/* Cuts off the number behind a name like "h100x8"; 0 where there is none. */
 static int64_t cut_count(const char *text, size_t from, size_t *length)
 {
     size_t digits = *length, value = 0;
@@ -169,8 +169,8 @@ static int usual_per_node(const struct catalogue_entry *entry)
     return per_node;
 }
 
-/* "NVL72", which is so many devices that NVLink joins: cut out of the name, with what parts it from the rest. 0: it has
- * no such word. */
+/* Cuts "NVL72", which is so many devices that NVLink joins, out of the name, with what parts it from the rest. 0 where
+ * it has no such word. */
 static int64_t cut_domain(char *name)
 {
     for (char *at = name, *end; *at; at++)
@@ -182,7 +182,7 @@ static int64_t cut_domain(char *name)
     return 0;
 }
 
-/* Devices that come so many to a node. */
+/* Finds devices that come so many to a node. */
 static int find_usual(const char *near[MOST_NEAR], const struct catalogue_entry *catalogue, int count, int64_t per_node)
 {
     int found = 0;
@@ -192,7 +192,7 @@ static int find_usual(const char *near[MOST_NEAR], const struct catalogue_entry 
     return found;
 }
 
-/* "2xNVL72", "gb200-nvl72": whole racks, whose number stands in front. False: it is none. */
+/* Hints at whole racks, "2xNVL72" or "gb200-nvl72", whose number stands in front. False where it is none. */
 static bool domain_hint(struct text *out, const char *text, size_t length, int64_t racks,
                         const struct catalogue_entry *catalogue, int count)
 {

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include <string.h>
 
-/* What the tables fill: the struct's small integers are 64 bits wide in a file. */
+/* The tables fill this: the struct's small integers are 64 bits wide in a file. */
 struct device_text {
     struct device_type device;
     int64_t tile, units, per_node;
@@ -182,7 +182,7 @@ static const struct json_field group_table[] = {
              "`between`" },
 };
 
-/* Between groups: nothing has a fanout there, and no switch adds. */
+/* This is for links between groups, where nothing has a fanout and no switch adds. */
 static const struct json_field between_table[] = {
     { "name", FIELD_STRING, offsetof(struct link_level, name), .doc = "\"site\"" },
     { "bytes_per_s", FIELD_DOUBLE, offsetof(struct link_level, bytes_per_s), .required = true, RATE,
@@ -304,8 +304,8 @@ bool device_type_read(struct device_type *out, struct arena *arena, const char *
     return read;
 }
 
-/* Members by a table, of values that lie where it says. Nodes, absent texts and numbers that a reader would refuse as
- * "not there" (0 below the least) are left out. */
+/* Writes members by a table, of values that lie where it says. Nodes, absent texts and numbers that a reader would
+ * refuse as "not there" (0 below the least) are left out. */
 static void put_fields(struct json_writer *w, const struct json_field *fields, size_t count, const void *values)
 {
     for (size_t i = 0; i < count; i++) {
@@ -383,7 +383,7 @@ static bool read_levels(struct reader *reader, struct group_text *group, const s
         return json_fail(levels, err, "expected 1 to %d levels, found %d", (int)MAX_LEVELS, count);
     for (int i = 0; i < count; i++) {
         struct level_text text = { .fanout = 1 };
-        /* The device's own links count where the file does not say otherwise. */
+        /* the device's own links count where the file does not say otherwise */
         text.level = i == 0 ? device_type_link(&group->device) : device_type_nic(&group->device);
         const struct json *value = json_at(levels, i);
         if (!json_read_fields(value, level_table, COUNT(level_table), &text, &reader->cluster->arena, err))
@@ -420,7 +420,7 @@ static bool read_device(struct reader *reader, struct device_type *out, const st
     return false;
 }
 
-/* at: the object that the fields stand in. */
+/* Reads one group; at: the object that the fields stand in. */
 static bool read_group(struct reader *reader, struct group_text *group, const struct json *at,
                        const struct group_fields *fields, struct error *err)
 {

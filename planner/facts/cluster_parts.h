@@ -13,8 +13,8 @@ struct group_text {
 
 bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name, const struct json *value,
                             struct error *err);
-/* Types, groups and counts from the groups as written, whose devices are MAX_DEVICES at most. apart: groups are joined
- * by the network `between`, beyond each group's own; else their outermost levels are one network. */
+/* Makes types, groups and counts from the groups as written, whose devices are MAX_DEVICES at most. apart: groups are
+ * joined by the network `between`, beyond each group's own; else their outermost levels are one network. */
 bool cluster_build(struct cluster *cluster, const struct group_text *groups, int count, bool apart, struct error *err);
 uint64_t cluster_hash_type(uint64_t hash, const struct node_type *type, int level_count);
 /* Fill all but the hash of a cluster that has its name already. */

@@ -20,7 +20,7 @@ const struct device_type *cluster_device(const struct cluster *cluster, int rank
     return &cluster->types[cluster_type(cluster, rank)].device;
 }
 
-/* Ranks of [first_rank, first_rank + count) in the group. */
+/* Counts the ranks of [first_rank, first_rank + count) in the group. */
 static int overlap(const struct node_group *group, int first_rank, int count)
 {
     int64_t first = max_i64(group->first_rank, first_rank);

@@ -18,7 +18,7 @@ struct scan {
 
 enum { WORD_BYTES = 64 };
 
-/* A failure at byte `at` of the text, in the form of JSON's messages; hint: "" for what the whole text may mean. */
+/* Fails at byte `at` of the text, in the form of JSON's messages; hint: "" for what the whole text may mean. */
 static bool fail_at(const struct scan *scan, size_t at, struct error *err, const char *expected, const char *hint)
 {
     char found[WORD_BYTES];
@@ -57,7 +57,7 @@ static bool scan_character(struct scan *scan, char want, const char *expected, s
     return true;
 }
 
-/* Digits at the place, when an 'x' follows them; else 0. */
+/* Counts digits at the place, when an 'x' follows them; else 0. */
 static size_t count_digits(const char *text, size_t length, size_t at)
 {
     size_t i = at;
@@ -66,7 +66,7 @@ static size_t count_digits(const char *text, size_t length, size_t at)
     return i < length && text[i] == 'x' ? i - at : 0;
 }
 
-/* Whether a '+' joins another group here and is not the sign of an exponent: digits and an 'x' follow. */
+/* True when a '+' joins another group here and is not the sign of an exponent: digits and an 'x' follow. */
 static bool begins_group(const struct scan *scan, size_t at)
 {
     return at < scan->length && scan->text[at] == '+' && count_digits(scan->text, scan->length, at + 1) > 0;
@@ -92,7 +92,7 @@ bool cluster_scaled_name(struct text *out, const char *name, int times)
     return true;
 }
 
-/* A word up to one of the stop characters, the next group or the end. */
+/* Scans a word up to one of the stop characters, the next group or the end. */
 static bool scan_word(struct scan *scan, const char *stops, char out[WORD_BYTES], const char *expected,
                       struct error *err)
 {
@@ -153,7 +153,7 @@ static const struct option_facts option_table[OPTION_COUNT] = {
     [OPTION_HOST_MEMORY] = { "host-memory", "bytes like 250e9 or 250GiB", 1, 1e15, false, true },
 };
 
-/* A number; where it may have one, with a unit. */
+/* Reads a number; where it may have one, with a unit. */
 static bool read_value(const struct option_facts *facts, const char *word, size_t length, double *value)
 {
     int64_t bytes = 0;
@@ -304,7 +304,7 @@ bool cluster_read_short(struct cluster *cluster, const char *name, const char *t
 
 /* ---- parts ---- */
 
-/* A group as it is written: counts, the device, and its options behind '@'. */
+/* Measures a group as it is written: counts, the device, and its options behind '@'. */
 static size_t group_length(const char *group)
 {
     size_t length = strlen(group), at = 1;
@@ -313,7 +313,7 @@ static size_t group_length(const char *group)
     return at < length ? at - 1 : length;
 }
 
-/* The first group of the type; NULL: the name speaks of another cluster. */
+/* Finds the first group of the type; NULL where the name speaks of another cluster. */
 static const char *group_of_type(const struct cluster *whole, int type)
 {
     const char *group = whole->name;
@@ -327,7 +327,7 @@ static const char *group_of_type(const struct cluster *whole, int type)
     return *group && rank < whole->device_count ? group : NULL;
 }
 
-/* The device with its options, but those of a network where there is none. */
+/* Writes the device with its options, but those of a network where there is none. */
 static void write_device(struct text *out, const char *group, bool alone)
 {
     const char *end = group + group_length(group), *at = strchr(group, ':');

@@ -7,7 +7,7 @@
 #include "models/graph.h"
 #include <stdint.h>
 
-/* What the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
+/* Says what the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
  * instruction but those of messages; or for the device before it issues a gather. */
 enum host_waits { HOST_WAITS_FOR_NOTHING, HOST_WAITS_FOR_MESSAGES, HOST_WAITS_FOR_ALL, HOST_WAITS_BEFORE_GATHERS };
 /* One instruction, as the host sees it. */
@@ -16,13 +16,13 @@ struct host_issue {
     enum host_waits waits;
 };
 
-/* What converting an operand of a product in fp8 or nvfp4 moves for each of its elements: before the product that is
- * named. The input's come twice, by rows forward and by columns for the gradient of the weight. */
+/* Says what converting an operand of a product in fp8 or nvfp4 moves for each of its elements: before the product that
+ * is named. The input's come twice, by rows forward and by columns for the gradient of the weight. */
 struct cast_bytes {
     int64_t input_forward, weight_forward, weight_backward, input_backward, gradient;
 };
 
-/* What passes over memory move for an element, beside what a fused kernel does. */
+/* Says what passes over memory move for an element, beside what a fused kernel does. */
 struct unfused_bytes {
     int64_t forward, backward;
 };
@@ -62,13 +62,13 @@ struct framework {
     int64_t buffers_bytes; /* of each device, that it keeps beside tensors: buckets, staging */
     uint64_t hash;
 };
-/* The planner's own executor: what holds where a file says nothing. */
+/* The planner's own executor: this holds where a file says nothing. */
 extern const struct framework framework_own;
-/* Strings are kept in the arena. The name is the file's without its ending. Members that the text lacks are those of
- * `like`, the framework that it names; NULL: as of one that names none. */
+/* Reads a framework; strings are kept in the arena. The name is the file's without its ending. Members that the text
+ * lacks are those of `like`, the framework that it names; NULL: as of one that names none. */
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
                     const struct framework *like, struct error *err);
-/* The field table of such a file, for `cleave schema`. */
+/* This is the field table of such a file, for `cleave schema`. */
 struct json_field;
 const struct json_field *framework_fields(size_t *count);
 #endif

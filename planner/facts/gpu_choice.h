@@ -13,11 +13,11 @@ struct gpu_choices {
     struct gpu_choice *choice;
     int count;
 };
-/* An array of arrays of numbers, at most GPU_MOST_CHOICES; to the arena. NULL: there is none. */
+/* Reads an array of arrays of numbers, at most GPU_MOST_CHOICES, into the arena; NULL: there is none. */
 bool gpu_choices_from_json(struct gpu_choices *out, struct arena *arena, const struct json *list, struct error *err);
 void gpu_choices_to_json(struct json_writer *w, const struct gpu_choices *choices);
-/* Those of `base` for whose shapes there are none in `more`, then these; at most GPU_MOST_CHOICES. To the arena; false:
- * out of memory. */
+/* Joins those of `base` for whose shapes there are none in `more`, then these; at most GPU_MOST_CHOICES. They go to the
+ * arena; false when out of memory. */
 bool gpu_choices_join(struct gpu_choices *out, struct arena *arena, const struct gpu_choices *base,
                       const struct gpu_choices *more);
 #endif

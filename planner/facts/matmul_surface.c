@@ -83,7 +83,7 @@ static bool read_sizes(struct matmul_surface *surface, int axis, const struct js
     return true;
 }
 
-/* Whether it is an array with one number for each product. */
+/* Checks that it is an array with one number for each product. */
 static bool check_array(const struct matmul_surface *surface, const struct json *list, struct error *err)
 {
     int points = matmul_surface_points(surface);

@@ -7,8 +7,8 @@
 
 /* ---- signatures: a work name without its extents ---- */
 
-/* The name cut into words: a word of one letter, digits and at most one mark is an axis; "kv4" scales with the heads.
- */
+/* The name is cut into words: a word of one letter, digits and at most one mark is an axis; "kv4" scales with the
+ * heads. */
 struct work_shape {
     uint64_t signature;
     int axis_count;
@@ -186,7 +186,7 @@ static int compare_shape(const void *a, const void *b)
     return order ? order : x->entry - y->entry;
 }
 
-/* By signature, so that the nearest shape is found without a walk over the whole profile. */
+/* Lists shapes by signature, so that the nearest one is found without a walk over the whole profile. */
 static bool list_shapes(struct profile *p, struct error *err)
 {
     p->shapes = arena_alloc(&p->arena, (size_t)p->compute_count, sizeof *p->shapes);
@@ -326,8 +326,8 @@ const struct collective_curve *profile_curve_nearest(const struct profile *p, co
     return best;
 }
 
-/* Without a fit, the rate of the end point; the fit never undercuts what a smaller message took, nor exceeds what a
- * larger did. */
+/* Gives times beyond the points: without a fit at the rate of the end point; the fit never undercuts what a smaller
+ * message took, nor exceeds what a larger did. */
 static double beyond_ns(const struct collective_curve *c, double bytes)
 {
     const struct collective_point *first = c->points, *last = c->point_count ? c->points + c->point_count - 1 : NULL;

@@ -65,7 +65,7 @@ struct profile {
     struct compute_entry *compute;
     struct linear_entry *linear;
     struct collective_curve *curves;
-    /* Slow-down of compute while a collective runs beside it, and the reverse: factors >= 1. 1 when not measured. */
+    /* Slow-down of compute while a collective runs beside it, and the reverse, as factors >= 1; 1 when not measured. */
     double compute_under_communication, communication_under_compute;
     double compute_under_communication_spread, communication_under_compute_spread; /* interquartile range / median */
     int factors_origin;                           /* of the four above: enum origin; PROFILE_UNSAID */
@@ -87,30 +87,30 @@ struct profile {
  */
 bool profile_finish(struct profile *profile, struct error *err);
 struct json_field;
-/* The index-th field table of the profile format and its name; NULL past the last. */
+/* Gives the index-th field table of the profile format and its name; NULL past the last. */
 const char *profile_format(int index, const struct json_field **fields, size_t *count);
 struct profile *profile_new(void); /* empty, with factors of 1; NULL: out of memory */
 bool profile_read(struct profile **out, const char *name, const char *text, size_t length, struct error *err);
 char *profile_write(const struct profile *profile, size_t *length); /* deterministic; caller frees */
 void profile_free(struct profile *profile);                         /* accepts NULL */
-/* Merge `more` into a copy of `base` (either may be NULL); entries of `more` win. */
+/* Merges `more` into a copy of `base` (either may be NULL); entries of `more` win. */
 bool profile_merge(struct profile **out, const struct profile *base, const struct profile *more, struct error *err);
-/* NULL where nothing was measured under exactly this key. */
+/* Gives what was measured under exactly this key; else NULL. */
 const struct compute_entry *profile_compute(const struct profile *profile, const char *work, int loaded);
 const struct linear_entry *profile_linear(const struct profile *profile, const char *work, int loaded);
 const struct collective_curve *profile_curve(const struct profile *profile, const char *op, int ranks, int concurrent,
                                              int level);
 
-/* The measured shape nearest to `work` in the same kernel, phase and axes, by the distances |log2| of all extents and
- * of `loaded`; NULL when none was measured. extents gets the entry's extents in the order in which the work name spells
- * them. */
+/* Gives the measured shape nearest to `work` in the same kernel, phase and axes, by the distances |log2| of all extents
+ * and of `loaded`; NULL when none was measured. extents gets the entry's extents in the order in which the work name
+ * spells them. */
 const struct compute_entry *profile_compute_nearest(const struct profile *profile, const char *work, int loaded,
                                                     int64_t extents[MAX_AXES]);
 const struct linear_entry *profile_linear_nearest(const struct profile *profile, const char *work, int loaded);
 const struct collective_curve *profile_curve_nearest(const struct profile *profile, const char *op, int ranks,
                                                      int concurrent, int level);
-/* Time at `bytes`: between points a straight line in (log bytes, log ns); outside them the fit, never crossing the end
- * points. */
+/* Gives the time at `bytes`: between points on a straight line in (log bytes, log ns); outside them by the fit, which
+ * never crosses the end points. */
 int64_t collective_curve_ns(const struct collective_curve *curve, int64_t bytes, bool *extrapolated);
 
 /* Everything that decides a duration. */
@@ -119,27 +119,27 @@ struct facts {
     const struct profile *profile; /* NULL: analytic. Of a cluster of several types: a list by `next`, one per type */
     const struct framework *framework; /* what runs the plan; NULL: cleave itself */
 };
-/* What was measured on a type of the cluster's; NULL: nothing. */
+/* Gives what was measured on a type of the cluster's; NULL: nothing. */
 const struct profile *facts_profile(const struct facts *facts, int type);
-/* How many times as long computations and transfers take beside each other, at least 1: the framework's, or what was
+/* Gives how many times as long computations and transfers take beside each other, at least 1: by the framework, or as
  * measured of the slowest of the types, which are bits. */
 void facts_slow_down(const struct facts *facts, unsigned types, double *compute, double *transfers);
-/* What times of the type's profile hold that steps do not: one device alone replays its step as a graph, in which
+/* Gives what times of the type's profile hold that steps do not: one device alone replays its step as a graph, in which
  * nothing is timed; several time every instruction in every step. */
 int64_t facts_timing_ns(const struct facts *facts, int type);
-/* Usable bytes of one device of a type: what the cluster leaves after its reserve, or after what was measured outside
- * the arena if that is more. */
+/* Gives the usable bytes of one device of a type: what the cluster leaves after its reserve, or after what was measured
+ * outside the arena if that is more. */
 int64_t facts_available_bytes(const struct facts *facts, int type);
 int64_t facts_buffers_bytes(const struct facts *facts); /* the framework's, which are not available */
-/* What a profile of this type has measured on a device beside the arena; 0 without one. */
+/* Gives what a profile of this type has measured on a device beside the arena; 0 without one. */
 int64_t facts_outside_arena_bytes(const struct facts *facts, int type);
-/* The same where all devices are of one of the cluster's types, whose cluster_of_type() is given. */
+/* Gives the facts where all devices are of one of the cluster's types, whose cluster_of_type() is given. */
 struct facts facts_of_type(const struct facts *facts, int type, const struct cluster *alone);
 /**
  * Refuses profiles that say nothing of this cluster: of a device that it does not have, or, where it has several types,
  * of an unnamed one. The message names the profile (its `machine`) and the cluster's types.
  */
 bool facts_check(const struct facts *facts, struct error *err);
-/* Usable bytes of the type of device that has most. */
+/* Gives the usable bytes of the type of device that has most. */
 int64_t facts_most_bytes(const struct facts *facts);
 #endif

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What the tables fill; files hold 64-bit integers, the structs narrower ones. */
+/* The tables fill this; files hold 64-bit integers, the structs narrower ones. */
 struct profile_text {
     struct profile profile;
     const char *format;
@@ -149,7 +149,7 @@ static const struct json_field point_table[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-/* Room for the elements of an optional array. */
+/* Makes room for the elements of an optional array. */
 static bool begin_array(const struct json *array, struct arena *arena, size_t size, void *out, int *count,
                         struct error *err)
 {
@@ -305,7 +305,7 @@ static void put_curve(struct json_writer *w, const struct collective_curve *c)
     json_end_object(w);
 }
 
-/* Where it is unknown an empty text stands. */
+/* Puts an empty text where it is unknown. */
 static void put_note(struct json_writer *w, const char *key, const char *value)
 {
     json_put_string(w, key, value ? value : "");
@@ -317,7 +317,7 @@ static void put_origin(struct json_writer *w, const char *key, int origin)
         json_put_string(w, key, origin_names[origin]);
 }
 
-/* Profiles from before spreads, origins and the reference were kept stay the same bytes, and so the same hash. */
+/* Puts no spread of 0, so that profiles from before spreads were kept stay the same bytes, and so the same hash. */
 static void put_spread(struct json_writer *w, const char *key, double spread)
 {
     if (spread > 0)

@@ -74,7 +74,7 @@ static bool merge_curves(struct profile *to, const struct profile *base, const s
     return true;
 }
 
-/* The newer word, unless it is empty. */
+/* Gives the newer word, unless it is empty. */
 static const char *newer(const char *base, const char *more)
 {
     return *more ? more : base;
@@ -108,7 +108,7 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     return ok;
 }
 
-/* Where the two are of different devices, the newer one's choices count. */
+/* Merges tuned choices; where the two are of different devices, the newer one's count. */
 static bool merge_tuned(struct profile *to, const struct profile *base, const struct profile *more)
 {
     static const struct gpu_choices none;
