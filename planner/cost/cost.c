@@ -9,8 +9,8 @@
 
 /* ---- COMPUTE: bytes of its operands ---- */
 
-/* Elements of an operand that a call of these extents touches: a dim that follows an axis in its proportion, others
- * whole. */
+/* Counts the elements of an operand that a call of these extents touches: a dim follows an axis in its proportion,
+ * others are whole. */
 static int64_t touched(const struct segment *segment, const struct operand *operand, int dim_count, const int64_t *size,
                        const int64_t extents[MAX_AXES])
 {
@@ -55,7 +55,7 @@ static int64_t operand_bytes(const struct graph *graph, const struct plan *plan,
     return bytes;
 }
 
-/* Kept scores and probabilities pass through memory more than once: cost_compute() counts them. */
+/* True where kept scores and probabilities pass through memory more than once, which cost_compute() counts. */
 static bool passes_often(const struct segment *segment, enum role role, int index)
 {
     return role == ROLE_OUT &&
@@ -106,8 +106,8 @@ static const struct buffer *pair_buffer(const struct program *program, int buffe
     return buffer >= 0 ? &program->buffers[buffer] : NULL;
 }
 
-/* The profile's name of the work, and bytes of memory traffic of one pair: each buffer read or written once, an
- * accumulated destination both; an update reads the gradient and reads and writes weight and state. */
+/* Gives the profile's name of the work, and bytes of memory traffic of one pair: each buffer is read or written once,
+ * an accumulated destination both; an update reads the gradient and reads and writes weight and state. */
 const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,
                             int64_t *elements, int64_t *bytes)
 {
@@ -179,7 +179,7 @@ static struct cost stream_cost(const struct facts *facts, int type, enum dtype d
                           !exact || outside };
 }
 
-/* As many as AdamW would update with all in 32 bit while it moves so many bytes. */
+/* Counts as many as AdamW would update with all in 32 bit while it moves so many bytes. */
 static int64_t adamw_elements(const struct program *program, int64_t bytes, int64_t elements)
 {
     const struct optimizer usual = { 0 };
@@ -189,7 +189,7 @@ static int64_t adamw_elements(const struct program *program, int64_t bytes, int6
     return optimizer_is_usual(&program->plan->optimizer) ? elements : bytes / each;
 }
 
-/* Making the update of a matrix orthogonal: optimizer_rounds() of three products, in bf16 where the device has it
+/* Times making the update of a matrix orthogonal: optimizer_rounds() of three products, in bf16 where the device has it
  * (Jordan et al. 2024). A tensor-parallel rank takes its piece of a matrix for one; ranks that share out state each
  * take their part of all matrices. */
 static int64_t orthogonal_ns(const struct facts *facts, const struct program *program, int buffer, int type)
@@ -252,7 +252,7 @@ static struct cost local_cost(const struct facts *facts, const struct program *p
 
 /* ---- communication ---- */
 
-/* Bytes of the larger buffer of each pair: under these curves hold a collective. */
+/* Counts the bytes of the larger buffer of each pair, under which curves hold a collective. */
 static int64_t curve_bytes(const struct program *program, const struct instr *instr)
 {
     int64_t sum = 0;
@@ -315,7 +315,7 @@ uint64_t cost_collective_key(const struct facts *facts, const struct program *pr
     return hash_words(HASH_START, words, sizeof words / sizeof *words) | 1;
 }
 
-/* One message between a rank of each stage; each end's link is shared by its own stage's ranks. */
+/* Prices one message between a rank of each stage; each end's link is shared by its own stage's ranks. */
 static struct cost pair_cost(const struct facts *facts, const struct plan *plan, int stage, int peer_stage, int local,
                              int64_t wire_bytes)
 {
@@ -333,8 +333,8 @@ struct cost cost_between_stages(const struct facts *facts, const struct plan *pl
     return pair_cost(facts, plan, stage, peer_stage, 0, bytes);
 }
 
-/* Local rank 0 of both stages stands for all, since neighbours in the pipeline are laid out alike; and the first rank
- * of each further type that a stage lives on, for its like. */
+/* Takes local rank 0 of both stages for all, since neighbours in the pipeline are laid out alike; and the first rank of
+ * each further type that a stage lives on, for its like. */
 static struct cost transfer_cost(const struct facts *facts, const struct program *program, int stage,
                                  const struct instr *instr, int64_t wire_bytes)
 {
@@ -365,7 +365,7 @@ struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes)
     return (struct cost){ cost_round_ns(ns), ORIGIN_ANALYTIC, false };
 }
 
-/* All pairs are one copy. */
+/* Prices all pairs as one copy. */
 static struct cost host_cost(const struct facts *facts, const struct program *program, const struct instr *instr,
                              unsigned types)
 {
@@ -400,7 +400,7 @@ bool cost_check_host(const struct cluster *cluster, const struct plan *plan, str
     return layer < 0 || cost_host_link(cluster, (enum offload)plan->layers[layer].offload, err);
 }
 
-/* types: of the devices that do local work. */
+/* Prices the instruction; types: of the devices that do local work. */
 static struct cost cost_on(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, unsigned types)
 {
@@ -461,7 +461,7 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
     return cost_instr(facts, program, stage, instr).ns;
 }
 
-/* How many experts of the layer lie on a rank; 0: it has none. */
+/* Counts the experts of the layer that lie on a rank; 0 where it has none. */
 static int64_t experts_of_rank(const struct program *program, int stage, const struct segment *segment)
 {
     unsigned sharing = 0;
@@ -481,7 +481,7 @@ struct host_issue cost_issue(const struct facts *facts, const struct program *pr
         return (struct host_issue){ 0, HOST_WAITS_FOR_NOTHING };
     struct host_issue issue = { instr->lane == LANE_COMPUTE ? framework->issue_kernel_ns : framework->issue_transfer_ns,
                                 framework->host_waits };
-    /* These come in a few kernels over all tensors: apex's multi_tensor_apply, PyTorch's foreach, flat buffers. */
+    /* these come in a few kernels over all tensors: apex's multi_tensor_apply, PyTorch's foreach, flat buffers */
     if (instr->op == OP_UPDATE || instr->op == OP_NORM || instr->op == OP_ZERO)
         issue.ns = 0;
     const struct segment *segment = instr->segment >= 0 ? &program->graph->segments[instr->segment] : NULL;

@@ -18,67 +18,67 @@ struct cost {
     enum origin origin;
     bool extrapolated;
 };
-/* Duration of one instruction alone on its lane: of the work of a representative rank (local rank 0 of the stage), on
- * the slowest of the types of device that the stage lives on, since the others wait for it. */
+/* Gives the duration of one instruction alone on its lane: of the work of a representative rank (local rank 0 of the
+ * stage), on the slowest of the types of device that the stage lives on, since the others wait for it. */
 struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* Of the host, to issue the instruction; 0: the device never waits for it. Where the host is slower than the device,
- * the device idles. */
+/* Gives what the host takes to issue the instruction; 0: the device never waits for it. Where the host is slower than
+ * the device, the device idles. */
 struct host_issue cost_issue(const struct facts *facts, const struct program *program, int stage,
                              const struct instr *instr);
-/* Experts of a token where the instruction is an all-to-all that brings it to them, and the framework sends it once to
- * a unit that has any; else 0. */
+/* Gives the experts of a token where the instruction is an all-to-all that brings it to them, and the framework sends
+ * it once to a unit that has any; else 0. */
 int cost_dispatch_choices(const struct facts *facts, const struct program *program, const struct instr *instr);
-/* A number of all that a collective of a stage's ranks costs by, beside the facts and who these ranks are; of all else
- * 0. */
+/* Gives a number of all that a collective of a stage's ranks costs by, beside the facts and who these ranks are; of all
+ * else 0. */
 uint64_t cost_collective_key(const struct facts *facts, const struct program *program, int stage,
                              const struct instr *instr);
-/* The part of it that a transfer takes however few its bytes: the duration of an empty one. */
+/* Gives the part of it that a transfer takes however few its bytes: the duration of an empty one. */
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* The part of a norm or an update that does not depend on its bytes, wherever its results lie; 0: of all else. */
+/* Gives the part of a norm or an update that does not depend on its bytes, wherever its results lie; of others 0. */
 int64_t cost_launch_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* cost_instr_ns() of each of the stage's instructions, ns[instr_count], and the first that does the same work,
+/* Gives cost_instr_ns() of each of the stage's instructions, ns[instr_count], and the first that does the same work,
  * like[instr_count] (may be NULL). Fails only for want of memory. */
 bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage);
-/* The same on the device of one rank: differs where a stage lives on several types and nothing is exchanged. */
+/* Gives it on the device of one rank: it differs where a stage lives on several types and nothing is exchanged. */
 int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, int rank);
-/* The types of device that a stage lives on: bit t for type t. */
+/* Gives the types of device that a stage lives on: bit t for type t. */
 unsigned cost_stage_types(const struct facts *facts, const struct plan *plan, int stage);
-/* Usable bytes of one rank of the stage, on the type that has least. */
+/* Gives the usable bytes of one rank of the stage, on the type that has least. */
 int64_t cost_stage_available_bytes(const struct facts *facts, const struct plan *plan, int stage);
-/* One COMPUTE of the segment over these extents on a type of device, from the profile where it has this or a like
- * shape, else the roofline; memory traffic from the operands' blocks. */
+/* Prices one COMPUTE of the segment over these extents on a type of device, from the profile where it has this or a
+ * like shape, else the roofline; memory traffic from the operands' blocks. */
 struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
                          enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes);
-/* Ranks that compute on one host of the type at once, as profiles count them: cores of a host slow each other,
+/* Counts the ranks that compute on one host of the type at once, as profiles do: cores of a host slow each other,
  * accelerators do not (1). */
 int cost_loaded(const struct cluster *cluster, int type);
-/* What LOAD, SEED, ZERO, SLICE, ADD, NORM and UPDATE do to one pair: the profile's name of the work ("" for other ops),
- * its elements, and the bytes of memory traffic. */
+/* Tells what LOAD, SEED, ZERO, SLICE, ADD, NORM and UPDATE do to one pair: the profile's name of the work ("" for other
+ * ops), its elements, and the bytes of memory traffic. */
 #define WORK_UPDATE "adamw"             /* in place */
 #define WORK_UPDATE_APART "adamw-apart" /* that reads one version of the weights and writes another */
 const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,
                             int64_t *elements, int64_t *bytes);
-/* The operands' bytes that one COMPUTE of these extents reads and writes; accumulated outputs count twice. */
+/* Counts the operands' bytes that one COMPUTE of these extents moves; accumulated outputs count twice. */
 int64_t cost_moved_bytes(const struct graph *graph, const struct plan *plan, const struct instr *instr,
                          const int64_t extents[MAX_AXES]);
-/* One message of so many bytes from local rank 0 of a stage of the plan to that of another, while all other ranks of
- * the two stages exchange theirs. */
+/* Prices one message of so many bytes from local rank 0 of a stage of the plan to that of another, while all other
+ * ranks of the two stages exchange theirs. */
 struct cost cost_between_stages(const struct facts *facts, const struct plan *plan, int stage, int peer_stage,
                                 int64_t bytes);
-/* One collective. bytes: of the largest buffer on one rank; ranks: group size; stride: distance between neighbouring
- * members in global rank numbers; span: last - first member, which decides the level; concurrent: groups that share the
- * level's link. Below two ranks it costs nothing. */
+/* Prices one collective. bytes: of the largest buffer on one rank; ranks: group size; stride: distance between
+ * neighbouring members in global rank numbers; span: last - first member, which decides the level; concurrent: groups
+ * that share the level's link. Below two ranks it costs nothing. */
 struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes, int ranks, int first_rank, int stride,
                             int concurrent);
-/* One copy of so many bytes between a device of the type and its host's memory: the link's latency and its rate, either
- * way alone (PCIe is full duplex). */
+/* Prices one copy of so many bytes between a device of the type and its host's memory: the link's latency and its rate,
+ * either way alone (PCIe is full duplex). */
 struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes);
 /* Fails when something is to be kept in host memory and a device has no link to it: says what to write. Costs trust a
  * plan that passed. */
 bool cost_host_link(const struct cluster *cluster, enum offload offload, struct error *err);
 bool cost_check_host(const struct cluster *cluster, const struct plan *plan, struct error *err);
-/* Host memory that one rank of the stage may use, on the type that has least; INT64_MAX where it is not known. */
+/* Gives the host memory that a rank of the stage may use, on the type that has least; INT64_MAX: it is not known. */
 int64_t cost_stage_host_bytes(const struct facts *facts, const struct plan *plan, int stage);
 #endif

@@ -29,31 +29,31 @@ static const struct link_level *link_at(const struct cluster *cluster, const str
     return &cluster->types[part->type].levels[level];
 }
 
-/* Units of the part below a level: its members below level 0. */
+/* Counts units of the part below a level: its members below level 0. */
 static int units_below(const struct group_part *part, int level)
 {
     return level > 0 ? part->units[level - 1] : part->ranks;
 }
 
-/* How many times the ring passes between two units of the level below, less one at the top: the hops of n - 1 steps. */
+/* Counts how often the ring passes between two units of the level below, less one at the top: hops of n - 1 steps. */
 static int ring_hops(const struct group_part *part, int level)
 {
     return units_below(part, level) - part->units[level];
 }
 
-/* Whether types meet at the level. */
+/* True when types meet at the level. */
 static bool meets(const struct group *group, int level)
 {
     return group->part_count > 1 && level == group->level;
 }
 
-/* Whether the part uses its links at the level: where types meet, all do. */
+/* True when the part uses its links at the level: where types meet, all do. */
 static bool passes(const struct group *group, const struct group_part *part, int level)
 {
     return ring_hops(part, level) > 0 || meets(group, level);
 }
 
-/* Between two types: the slower end's. */
+/* Gives the latency between two types, by the slower end. */
 static double meeting_latency_ns(const struct cluster *cluster, const struct group *group)
 {
     double ns = 0;
@@ -62,7 +62,7 @@ static double meeting_latency_ns(const struct cluster *cluster, const struct gro
     return ns;
 }
 
-/* Members of the part in one unit of the level below, and in one of the level. */
+/* These count members of the part in one unit of the level below, and in one of the level. */
 static double members_below(const struct group_part *part, int level)
 {
     return (double)part->ranks / units_below(part, level);
@@ -73,8 +73,8 @@ static double members_inside(const struct group_part *part, int level)
     return (double)part->ranks / part->units[level];
 }
 
-/* Who uses one link of a level at once where it is shared: of an exchange all members of the unit below, of a ring and
- * of a shift only one of them leaves it; the members of a bus all. Of every group beside it as many. */
+/* Counts who uses one link of a level at once where it is shared: of an exchange all members of the unit below, of a
+ * ring and of a shift only one of them leaves it; the members of a bus all. Of every group beside it as many do. */
 static double talkers(const struct group *group, const struct group_part *part, int level, enum op op)
 {
     bool exchange = op_info[op].traffic == TRAFFIC_EXCHANGE;
@@ -90,16 +90,16 @@ int64_t cost_mesh_devices(const struct cluster *cluster, int type)
     return devices > 1 ? devices : 0;
 }
 
-/* The share of its links that a device has to so many others of its node: where each two devices have links of their
- * own instead of a switch, those to devices outside of the group are no way. */
+/* Gives the share of its links that a device has to so many others of its node: where each two devices have links of
+ * their own instead of a switch, those to devices outside of the group are no way. */
 static double mesh_share(const struct cluster *cluster, const struct group_part *part, int level, double others)
 {
     int64_t devices = cost_mesh_devices(cluster, part->type);
     return level == 0 && devices > 0 ? fmin(1, fmax(1, others) / (double)(devices - 1)) : 1;
 }
 
-/* Bytes per second at which a ring passes a level. Every member of a unit brings its own link to it, and rings use them
- * side by side; a shared link is divided among the groups, a shared bus among all members of all groups. */
+/* Gives the bytes per second at which a ring passes a level. Members of a unit bring their own links to it, which rings
+ * use side by side; a shared link is divided among the groups, a shared bus among all members of all groups. */
 static double ring_rate(const struct cluster *cluster, const struct group *group, const struct group_part *part,
                         int level)
 {
@@ -120,7 +120,7 @@ static double bus_rate(const struct cluster *cluster, const struct group *group)
     return rate;
 }
 
-/* Latency of n - 1 steps around the ring, one of them to each further type. */
+/* Adds up the latency of n - 1 steps around the ring, one of them to each further type. */
 static double ring_latency_ns(const struct cluster *cluster, const struct group *group)
 {
     double ns = (group->part_count - 1) * meeting_latency_ns(cluster, group);
@@ -131,7 +131,7 @@ static double ring_latency_ns(const struct cluster *cluster, const struct group 
     return ns;
 }
 
-/* Up and down a tree: a chain inside the innermost units, halving above. Types climb side by side until they meet. */
+/* Adds up latency up and down a tree: a chain inside the innermost units, halving above. Types climb side by side. */
 static double tree_latency_ns(const struct cluster *cluster, const struct group *group)
 {
     double slowest = 0, meeting = 0;
@@ -177,8 +177,8 @@ double cost_units_chosen(double units, double choices)
     return units * (1 - pow(1 - 1 / units, choices));
 }
 
-/* The share of a member's bytes that passes its links at the level: that of the peers behind it; or of the copies that
- * a token has, what comes to its unit of the level below from another one. */
+/* Gives the share of a member's bytes that passes its links at the level: that of the peers behind it; or of the copies
+ * that a token has, what comes to its unit of the level below from another one. */
 static double exchange_share(const struct group *group, const struct group_part *part, int level)
 {
     double inside = level < group->level ? members_inside(part, level) : group->ranks; /* with those of other types */
@@ -194,7 +194,7 @@ static double exchange_share(const struct group *group, const struct group_part 
            (group->ranks - 1);
 }
 
-/* Through the member's own link. */
+/* Times the exchange through the member's own link. */
 static double exchange_level_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
                                 const struct group_part *part, int level)
 {
@@ -205,7 +205,7 @@ static double exchange_level_ns(const struct cluster *cluster, double wire_bytes
     return wire_bytes * share / rate * 1e9;
 }
 
-/* A member of the part exchanges with every other in n - 1 steps, or with some at once. Levels work side by side. */
+/* Times a member that exchanges with every other in n - 1 steps, or with some at once. Levels work side by side. */
 static double part_exchange_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
                                const struct group_part *part, double at_once)
 {
@@ -234,7 +234,7 @@ static double shift_level_ns(const struct cluster *cluster, double wire_bytes, c
     return wire_bytes / rate * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
 }
 
-/* All senders of the part at once, in a ring to their neighbours; OP_SEND: one message instead. */
+/* Times all senders of the part at once, in a ring to their neighbours; OP_SEND: one message instead. */
 static double part_shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
                             const struct group_part *part, enum op op)
 {
@@ -284,7 +284,7 @@ static double start_ns(const struct cluster *cluster, const struct group *group)
     return ns;
 }
 
-/* What a rank does in its own memory with the whole buffer; in a switch that adds up there is no such pass. */
+/* Times what a rank does in its own memory with the whole buffer; a switch that adds up spares it that pass. */
 static double pass_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group)
 {
     bool one_way = op_info[op].traffic == TRAFFIC_SHIFT || op_info[op].traffic == TRAFFIC_MESSAGE;
@@ -319,7 +319,7 @@ static double analytic_ns(const struct facts *facts, enum op op, double wire_byt
     return 0;
 }
 
-/* A group of one type and another size at the same level, filled from the inside as this one is. */
+/* Makes a group of one type and another size at the same level, filled from the inside as this one is. */
 static struct group resized(const struct group *group, int ranks, int concurrent)
 {
     struct group other = *group;
@@ -332,8 +332,8 @@ static struct group resized(const struct group *group, int ranks, int concurrent
     return other;
 }
 
-/* By the curve of this very group; or by the nearest group's, scaled by what the formulas say of the two. A group over
- * several types has no curve. */
+/* Prices by the curve of this very group, or by the nearest group's, scaled by what the formulas say of the two. A
+ * group over several types has no curve. */
 static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes, double wire_bytes,
                      const struct group *group, struct cost *out)
 {
@@ -364,7 +364,7 @@ static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes
     return true;
 }
 
-/* Two ranks that meet at the level: one of the first type, and one of the second where types do. */
+/* Makes a group of two ranks that meet at the level: one of the first type, and one of the second where types do. */
 static struct group pair_at(const struct group *group, int level)
 {
     struct group pair = { .ranks = 2, .level = level, .part_count = meets(group, level) ? 2 : 1 };

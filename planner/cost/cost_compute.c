@@ -15,8 +15,8 @@ struct shape {
     double rows, columns, fold, batch;
 };
 
-/* Which axes are rows (output, not weight), columns (weight and output, not input), folded (weight, not output) or
- * independent (all three). */
+/* Tells which axes are rows (output, not weight), columns (weight and output, not input), folded (weight, not output)
+ * or independent (all three). */
 static struct shape matmul_shape(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
 {
     double rows = 1, columns = 1, fold = 1, batch = 1;
@@ -33,7 +33,7 @@ static struct shape matmul_shape(const struct segment *segment, enum phase phase
     return (struct shape){ rows, columns, fold, batch };
 }
 
-/* The product of queries and keys, of each head by itself. */
+/* Gives the product of queries and keys, of each head by itself. */
 static struct shape score_shape(const struct segment *segment, const int64_t extents[MAX_AXES])
 {
     struct shape s = { 1, 1, 1, 1 };
@@ -47,11 +47,11 @@ static struct shape score_shape(const struct segment *segment, const int64_t ext
     return s;
 }
 
-/* The rate of products of kept scores, as a share of that of aligned ones. Libraries load operands of 16 bit in pieces
- * of 16 bytes, and where a head's rows do not begin at such they have slower kernels (NVIDIA, Matrix Multiplication
- * Background User's Guide, 2023, section 2.2). The share is that of the products with 50257, 12564 and 6282 words in
- * the layers that vTrain published of the A100 (78 to 104 TFLOP/s), beside those with 25128. Products with the
- * vocabulary go without: frameworks that keep scores pad it. */
+/* Gives the rate of products of kept scores, as a share of that of aligned ones. Libraries load operands of 16 bit in
+ * pieces of 16 bytes, and where a head's rows do not begin at such they have slower kernels (NVIDIA, Matrix
+ * Multiplication Background User's Guide, 2023, section 2.2). The share is that of the products with 50257, 12564 and
+ * 6282 words in the layers that vTrain published of the A100 (78 to 104 TFLOP/s), beside those with 25128. Products
+ * with the vocabulary go without: frameworks that keep scores pad it. */
 static double alignment_rate(enum dtype dtype, double head_width)
 {
     enum { PIECE_BYTES = 16 };
@@ -73,7 +73,7 @@ static double score_bytes(const struct segment *segment, enum phase phase, enum 
                : 0;
 }
 
-/* Rate of the floating-point operations of one call; 0: the device does not compute in this dtype. */
+/* Gives the rate of floating-point operations of one call; 0 where the device does not compute in this dtype. */
 static double flops_rate(const struct device_type *device, const struct segment *segment, enum phase phase,
                          enum dtype dtype, const int64_t extents[MAX_AXES])
 {
@@ -98,7 +98,7 @@ static double flops_rate(const struct device_type *device, const struct segment 
     return device->vector_flops_per_s;
 }
 
-/* Whether the device's measured products have a say, and which. */
+/* Tells whether the device's measured products have a say, and which. */
 static bool corrects(double *stretch, bool *outside, const struct device_type *device, const struct segment *segment,
                      enum phase phase, enum dtype dtype, const int64_t extents[MAX_AXES])
 {
@@ -141,8 +141,8 @@ static double roofline_ns(const struct framework *framework, const struct device
 
 /* ---- from a measured shape to another ---- */
 
-/* The segment as if these extents were all of it, so that "whole" means the same for both shapes; of halved attention
- * (segment_work_name()), as if the sequence were longer. */
+/* Gives the segment as if these extents were all of it, so that "whole" means the same for both shapes; of halved
+ * attention (segment_work_name()), as if the sequence were longer. */
 static struct segment whole_segment(const struct segment *segment, const int64_t extents[MAX_AXES], const char *work)
 {
     struct segment copy = *segment;
@@ -162,7 +162,7 @@ static double operand_points(const struct segment *segment, const struct operand
     return points;
 }
 
-/* Proportional to the bytes that a call moves, for two extents of one segment. */
+/* Gives a number proportional to the bytes that a call moves, for two extents of one segment. */
 static double traffic(const struct segment *segment, const int64_t extents[MAX_AXES])
 {
     double sum = 0;
@@ -194,8 +194,8 @@ static bool scaled(const struct framework *framework, const struct profile *prof
     return true;
 }
 
-/* What a window's pairs cost more, since whole tiles are computed: the tokens of one see all keys from the first one's
- * window on. And those of narrow heads, which have as many exponentials for fewer multiplications. */
+/* Gives what a window's pairs cost more, since whole tiles are computed: the tokens of one see all keys from the first
+ * one's window on; and those of narrow heads, which have as many exponentials for fewer multiplications. */
 static double attention_stretch(const struct framework *framework, const struct segment *segment,
                                 const int64_t extents[MAX_AXES])
 {
@@ -213,7 +213,7 @@ static double attention_stretch(const struct framework *framework, const struct 
     return stretch;
 }
 
-/* How much longer the framework's kernels take than the device's best. */
+/* Gives how much longer the framework's kernels take than the device's best. */
 static double framework_stretch(const struct framework *framework, const struct device_type *device,
                                 const struct segment *segment, enum phase phase, enum dtype dtype,
                                 const int64_t extents[MAX_AXES])
@@ -244,8 +244,8 @@ static bool is_expert_bias(const struct segment *segment)
            segment->axes[bias->axis[0]].tag == TAG_EXPERT;
 }
 
-/* What a framework moves more where it does not fuse: a loss, the clamps before a gate, the bias behind experts, whose
- * gradient is the only thing that its backward pass makes. */
+/* Counts what a framework moves more where it does not fuse: a loss, the clamps before a gate, the bias behind experts,
+ * whose gradient is the only thing that its backward pass makes. */
 static double unfused_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
                             const int64_t extents[MAX_AXES])
 {

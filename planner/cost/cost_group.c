@@ -8,7 +8,7 @@ int64_t cost_round_ns(double ns)
     return ns >= (double)MAX_TIME_NS ? MAX_TIME_NS : ns > 0 ? llround(ns) : 0;
 }
 
-/* The part of a type, added when it is new. */
+/* Gives the part of a type, which it adds when it is new. */
 static struct group_part *part_of(struct group *group, int type)
 {
     for (int i = 0; i < group->part_count; i++)
@@ -18,7 +18,7 @@ static struct group_part *part_of(struct group *group, int type)
     return &group->part[group->part_count++];
 }
 
-/* `count` members of one node group; first as the group's ranks count. */
+/* Adds `count` members of one node group; first as the group's ranks count. */
 static void add_regular(struct group_part *part, const struct cluster *cluster, int level_count, int count, int first,
                         int stride)
 {
@@ -54,7 +54,7 @@ struct group group_regular(const struct cluster *cluster, int ranks, int first, 
     return group;
 }
 
-/* The index-th member of local rank 0's group; ascending, since outer atoms have the larger strides. */
+/* Gives the index-th member of local rank 0's group; ascending, since outer atoms have the larger strides. */
 static int stage_member(const struct plan_stage *stage, unsigned atoms, int index)
 {
     int rank = 0, stride = 1;
@@ -73,7 +73,7 @@ int group_sharers(const struct cluster *cluster, int type, int level, const stru
     const struct node_type *node = &cluster->types[type];
     if (!node->levels[level].shared && !node->device.shared_host)
         return 1;
-    /* level 0: a node's bus; above: the uplink of a unit below */
+    /* level 0 has a node's bus, those above it the uplink of a unit below */
     return (int)min_i64(
         cluster_unit(cluster, type, level > 0 ? level - 1 : 0),
         cluster_ranks_of(cluster, type, plan->stages[stage].first_rank, plan_stage_rank_count(plan, stage)));
@@ -90,9 +90,9 @@ static void add_member(struct group *group, const struct cluster *cluster, int r
     part->ranks++;
 }
 
-/* Different units of the given size among the members of local rank 0's group, first_rank counted from where units
- * begin. Where inner atoms stay in one unit and outer ones always leave it, that is the product of the outer (an atom
- * may do both: `inside` of its members share a unit); else members are looked at one by one. */
+/* Counts different units of the given size among the members of local rank 0's group, first_rank counted from where
+ * units begin. Where inner atoms stay in one unit and outer ones always leave it, that is the product of the outer (an
+ * atom may do both: `inside` of its members share a unit); else members are looked at one by one. */
 static int units_visited(const struct plan_stage *stage, unsigned atoms, int ranks, int first_rank, int unit)
 {
     int outside = 1, span = 0, stride = 1, count = 0, before = -1;

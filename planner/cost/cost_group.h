@@ -18,33 +18,33 @@ struct group {
                     and is passed on there; 0: each member gets its own */
     struct group_part part[MAX_TYPES]; /* by type */
 };
-/* Members first, first + stride, ... */
+/* Makes the group of members first, first + stride, ... */
 struct group group_regular(const struct cluster *cluster, int ranks, int first, int stride, int concurrent);
-/* The members of local rank 0's group over the mesh atoms of a stage; concurrent counts the stage's other groups beside
+/* Makes the group of local rank 0 over the mesh atoms of a stage; concurrent counts the stage's other groups beside
  * it. */
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms);
-/* The stage's ranks of the type that share one of its links at the level. 1 where it shares nothing there. */
+/* Counts the stage's ranks of the type that share one of its links at the level; 1 where it shares nothing there. */
 int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);
 
-/* So many units have one of so many random choices at least, in the mean. */
+/* Gives how many of so many units one of so many random choices falls on at least, in the mean. */
 double cost_units_chosen(double units, double choices);
-/* What a level's link carries of large buffers. */
+/* Gives what a level's link carries of large buffers. */
 double cost_link_bytes_per_s(const struct link_level *level);
-/* Whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */
+/* Rounds to whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */
 int64_t cost_round_ns(double ns);
-/* wire_bytes: what one rank moves (instr_wire_bytes). buffer_bytes: the key of curves. */
+/* Prices it for a group. wire_bytes: what one rank moves (instr_wire_bytes). buffer_bytes: the key of curves. */
 struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_bytes, int64_t wire_bytes,
                           const struct group *group);
-/* How long the links of the part at a level, up to the group's, would need for it alone, without latencies; 0 where it
- * passes none. The slowest decides how long the transfer takes. */
+/* Gives how long the links of the part at a level, up to the group's, would need for it alone, without latencies; 0
+ * where it passes none. The slowest decides how long the transfer takes. */
 double group_level_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group,
                       const struct group_part *part, int level);
-/* Devices of a node of the type that are linked each to each; 0: by a switch. */
+/* Counts devices of a node of the type that are linked each to each; 0: a switch links them. */
 int64_t cost_mesh_devices(const struct cluster *cluster, int type);
-/* Transfers of the group and of those beside it that share one link of the level; 1 where members have their own. */
+/* Counts transfers of the group and beside it that share one link of the level; 1 where members have their own. */
 int group_flows(const struct cluster *cluster, enum op op, const struct group *group, const struct group_part *part,
                 int level);
-/* One message between two global ranks, each of whose links is shared by so many messages. */
+/* Prices one message between two global ranks, each of whose links is shared by so many messages. */
 struct cost cost_message(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int from_sharers,
                          int to_sharers);
 #endif

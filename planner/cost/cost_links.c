@@ -10,7 +10,7 @@ static int64_t own_links(const struct cluster *cluster, int rank_count)
     return (int64_t)cluster->level_count * DIRECTION_COUNT * rank_count;
 }
 
-/* Behind them where devices are linked each to each those from each rank to the places of its node. */
+/* Counts all links; those from each rank to the places of its node come last, where devices are linked each to each. */
 int64_t cost_link_count(const struct cluster *cluster, int rank_count)
 {
     int64_t pairs = 0;
@@ -54,7 +54,7 @@ static void need(struct needs *needs, const struct cluster *cluster, int rank_co
 }
 
 /* ---- collectives ---- */
-/* At one end of the stage: own links are those of its first rank. */
+/* Adds what a transfer needs at one end: own links are those of the stage's first rank. */
 static void part_needs(struct needs *needs, const struct cluster *cluster, const struct plan *plan, int stage, int rank,
                        enum op op, const struct group *group, const struct group_part *part)
 {
@@ -82,7 +82,7 @@ static void group_needs(struct needs *needs, const struct facts *facts, const st
 }
 
 /* ---- messages ---- */
-/* How many of the stage's ranks use the rank's link at the level. */
+/* Counts the stage's ranks that use the rank's link at the level. */
 static int sharers(const struct cluster *cluster, const struct plan *plan, int stage, int rank, int level)
 {
     if (!is_shared(cluster, rank, level))
@@ -106,7 +106,7 @@ static void end_needs(struct needs *needs, const struct facts *facts, const stru
     }
 }
 
-/* Two devices that are linked to each other alone: no group of a stage uses their link, nor do other messages. */
+/* Adds the link of two devices that are linked to each other alone, which no group and no other message uses. */
 static void pair_needs(struct needs *needs, const struct cluster *cluster, int rank_count, int from, int to)
 {
     int link = (int)own_links(cluster, rank_count) + from * cluster_node_size(cluster) + cluster_place(cluster, to, 0);

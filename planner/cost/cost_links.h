@@ -20,10 +20,10 @@ struct link_uses {
 /* Links of so many ranks: each rank has its own at each level, out and in; of a level whose links are of whole units
  * the first rank's are the unit's. */
 int64_t cost_link_count(const struct cluster *cluster, int rank_count);
-/* What collectives of a stage and messages between stages use, a SEND's at both ends, or that of the pair alone where
- * the devices of a node are linked each to each. Of a stage's own links those of
- * its first rank stand for all; of links of units those of the first and the last, since a stage may share units with
- * the stages before and behind it. */
+/* Gives the links that collectives of a stage and messages between stages use, a SEND's at both ends, or that of the
+ * pair alone where the devices of a node are linked each to each. Of a stage's own links those of its first rank stand
+ * for all; of links of units those of the first and the last, since a stage may share units with the stages before and
+ * behind it. */
 struct link_uses cost_links(const struct facts *facts, const struct program *program, int stage,
                             const struct instr *instr);
 #endif

@@ -4,10 +4,10 @@
 #include <math.h>
 
 /* ---- the formula ---- */
-/* Tiles at the rim and the last wave that are not full: NVIDIA, Matrix Multiplication Background User's Guide (2023),
- * sections 3.1 and 3.2; that libraries choose among tiles: section 2.3. */
+/* Tiles at the rim and a last wave that is not full slow products: NVIDIA, Matrix Multiplication Background User's
+ * Guide (2023), sections 3.1 and 3.2; that libraries choose among tiles: section 2.3. */
 
-/* Output tiles that libraries choose from, in units of the device's tile, with the share of the full rate that a
+/* Lists output tiles that libraries choose from, in units of the device's tile, with the share of the full rate that a
  * smaller tile keeps, since it reuses each loaded element less. The shares are assumptions; a profile replaces them. */
 static const struct tile_choice {
     double rows, columns, rate;
@@ -16,7 +16,7 @@ static const struct tile_choice {
 };
 #define SPLIT_FOLD_RATE 0.9 /* a folded extent cut among units must be added up again; assumption */
 
-/* As the library's, of what is not negative; without a call, of which there are dozens for each product. */
+/* Rounds as the library does what is not negative, but without a call, of which each product has dozens. */
 static double rounded_down(double x)
 {
     return x < 0x1p52 ? (double)(int64_t)x : x;
@@ -62,7 +62,7 @@ double cost_matmul_efficiency(const struct device_type *device, double m, double
     return device->matmul_efficiency * best * k / (k + tile / 2); /* filling and draining each tile's pipeline */
 }
 
-/* Values of m x k, weights of k x n and what the phase writes. */
+/* Counts bytes of values of m x k, weights of k x n and what the phase writes. */
 static double product_bytes(enum dtype dtype, enum phase phase, double m, double n, double k)
 {
     double value = (double)element_bytes(dtype, ELEMENT_ACTIVATION), weight = (double)weight_bytes_per_element(dtype),
@@ -96,7 +96,7 @@ static const struct matmul_surface *find_surface(const struct device_type *devic
     return NULL;
 }
 
-/* How much longer than by the formula the product of a grid point took, in logarithms. */
+/* Gives how much longer than by the formula the product of a grid point took, in logarithms. */
 static double stretch_at(const struct device_type *device, const struct matmul_surface *s, int m, int n, int k)
 {
     double formula = cost_product_formula_ns(device, (enum dtype)s->dtype, (enum phase)s->phase, (double)s->size[0][m],

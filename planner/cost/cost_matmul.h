@@ -9,11 +9,11 @@
  * matmul_efficiency.
  */
 double cost_matmul_efficiency(const struct device_type *device, double m, double n, double k, double batch);
-/* max(flops / rate, bytes / bandwidth) + launch (Williams, Waterman & Patterson 2009). */
+/* Gives max(flops / rate, bytes / bandwidth) + launch (Williams, Waterman & Patterson 2009). */
 double cost_roofline_ns(const struct device_type *device, double flops, double flops_per_s, double bytes);
-/* One product alone, its operands read and its result written once: by the formula, and corrected where the device's
- * products were measured. phase: which of a layer's three products (m, n, k as in struct matmul_surface); the device
- * must compute in the dtype. */
+/* Prices one product alone, its operands read and its result written once: by the formula, and corrected where the
+ * device's products were measured. phase: which of a layer's three products (m, n, k as in struct matmul_surface); the
+ * device must compute in the dtype. */
 double cost_product_formula_ns(const struct device_type *device, enum dtype dtype, enum phase phase, double m, double n,
                                double k);
 double cost_product_ns(const struct device_type *device, enum dtype dtype, enum phase phase, double m, double n,

@@ -11,7 +11,7 @@ static bool same_buffer(const struct program *program, int left, int right)
            (min_int(left, right) >= 0 && buffer_alike(&program->buffers[left], &program->buffers[right]));
 }
 
-/* All but the micro-batch and the moment. */
+/* True when the two do the same work: all but the micro-batch and the moment counts. */
 static bool same_work(const struct program *program, const struct instr *a, const struct instr *b)
 {
     bool same = instr_alike(a, b);
