@@ -5,13 +5,13 @@ struct transition {
     enum layout_kind from, to;
     enum op op;
 };
-/* Cheapest bytes first: reduce and cut, then exchange, then gather. */
+/* These stand cheapest bytes first: reduce and cut, then exchange, then gather. */
 static const struct transition block_steps[] = {
     { LAYOUT_PARTIAL, LAYOUT_SHARDED, OP_REDUCE_SCATTER }, { LAYOUT_REPLICATED, LAYOUT_SHARDED, OP_SLICE },
     { LAYOUT_SHARDED, LAYOUT_SHARDED, OP_ALL_TO_ALL },     { LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE },
     { LAYOUT_SHARDED, LAYOUT_REPLICATED, OP_ALL_GATHER },
 };
-/* The same block before and after: flat shards are pieces of it. */
+/* The block is the same before and after: flat shards are pieces of it. */
 static const struct transition flat_steps[] = {
     { LAYOUT_PARTIAL, LAYOUT_FLAT, OP_REDUCE_SCATTER },   { LAYOUT_REPLICATED, LAYOUT_FLAT, OP_SLICE },
     { LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE }, { LAYOUT_PARTIAL, LAYOUT_ROOT, OP_REDUCE },
@@ -35,8 +35,8 @@ static bool atom_differs(const struct layout *a, const struct layout *b, int ato
     return a->kind[atom] == LAYOUT_SHARDED && (a->dim[atom] != b->dim[atom] || a->order[atom] != b->order[atom]);
 }
 
-/* Product of the atoms outside this one that split the same dim: fixes which digits of an index the atom's coordinate
- * decides. */
+/* Multiplies the atoms outside this one that split the same dim, which fixes the digits of an index that the atom's
+ * coordinate decides. */
 static int64_t outer_product(const struct path *path, const struct layout *layout, int atom)
 {
     int64_t product = 1;
@@ -48,7 +48,7 @@ static int64_t outer_product(const struct path *path, const struct layout *layou
     return product;
 }
 
-/* The same for the pieces of a flattened block: the last atom's are the innermost. */
+/* Multiplies likewise for the pieces of a flattened block: the last atom's are the innermost. */
 static int64_t outer_pieces(const struct path *path, const struct layout *layout, int atom)
 {
     int64_t product = 1;
@@ -162,7 +162,7 @@ int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIM
         struct layout handed_out = with_kind(from, was_root, LAYOUT_REPLICATED);
         apply(&path, &handed_out, flat_steps, FLAT_STEPS);
     }
-    /* Pieces are numbered over all flat atoms at once: they are cut and gathered over all of them or not at all. */
+    /* pieces are numbered over all flat atoms at once, so they are cut and gathered over all of them or not at all */
     if (was_flat && (was_flat != flat || block_changes(&path.now, to))) {
         struct layout gathered = with_kind(&path.now, was_flat, LAYOUT_REPLICATED);
         apply(&path, &gathered, flat_steps, FLAT_STEPS);

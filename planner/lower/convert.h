@@ -16,6 +16,6 @@ struct conversion {
  */
 int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count,
                     const struct layout *from, const struct layout *to, struct conversion out[MAX_CONVERSIONS]);
-/* Relative price of a chain, for choosing a source: 0 when nothing moves between ranks. */
+/* Gives the relative price of a chain, for choosing a source: 0 when nothing moves between ranks. */
 int conversion_price(const struct conversion *path, int count);
 #endif

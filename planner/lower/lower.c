@@ -36,7 +36,7 @@ static void leaving_value(struct lowering *l, int value, int chunk)
     }
 }
 
-/* What crosses, in the same order on both sides: by value. */
+/* Collects what crosses, in the same order on both sides: by value. */
 static void collect_crossings(struct lowering *l)
 {
     l->crossings.entering_count = l->crossings.leaving_count = 0;
@@ -241,7 +241,7 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
     return true;
 }
 
-/* The stage's list moves to the program, without the room that it did not need. */
+/* Moves the stage's list to the program, without the room that it did not need. */
 static bool keep_instrs(struct lowering *l)
 {
     struct stage_program *stage = &l->program->stages[l->stage];
@@ -256,7 +256,7 @@ static bool keep_instrs(struct lowering *l)
     return true;
 }
 
-/* The second stage and those behind it take about what the first took: arrays that double would leave behind what they
+/* Makes room for further stages, which take about what the first took: arrays that double would leave behind what they
  * were, which is memory that has been touched. */
 static bool expect_like_first(struct lowering *l)
 {

@@ -12,7 +12,7 @@
 #define CLEAVE_LOWER_LOWER_H
 #include "planner/program/program.h"
 
-/* Lowering: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have
+/* Lowers a plan: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have
  * passed plan_check(). graph and plan are borrowed and must outlive *out. */
 bool lower_program(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err);
 /**

@@ -30,7 +30,7 @@ static int *received(const struct lowering *l, bool gradient, int index, int mic
     return &l->crossings.received[(gradient ? l->crossings.entering_count + index : index) * l->micro_count + micro];
 }
 
-/* A forward value lands in a version that is nobody's yet, a gradient likewise. */
+/* Posts a receive: a forward value lands in a version that is nobody's yet, and so does a gradient. */
 static int post(struct lowering *l, bool gradient, int index, int micro)
 {
     const struct crossing *crossing = crossing_of(l, gradient, index);
@@ -70,8 +70,8 @@ static int layer_chunk(const struct plan *plan, int stage, int layer)
     return chunk;
 }
 
-/* The chunk of the other stage whose pass sends the message: the producer's, or of those that read the value the first,
- * which runs backward last. */
+/* Gives the chunk of the other stage whose pass sends the message: the producer's, or of those that read the value the
+ * first, which runs backward last. */
 static int sending_chunk(const struct lowering *l, const struct crossing *crossing, bool gradient)
 {
     const struct value *value = &l->graph->values[crossing->value];

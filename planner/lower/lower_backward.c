@@ -145,7 +145,7 @@ static void open_twins(struct backward *b)
         }
 }
 
-/* All that it reads but weights; the rest is absent. */
+/* Gives all that it reads but weights; the rest is absent. */
 static struct operand_table operands_read(const struct backward *b)
 {
     struct operand_table table = program_no_operands;
@@ -278,7 +278,7 @@ static void weight_round(struct backward *b, int round)
 static void weight_phase(struct backward *b)
 {
     const struct kernel_facts *k = &kernel_facts[b->s->kernel];
-    /* Operands of a ring carry no weights; were there any, each rank's own block would be the whole work. */
+    /* operands of a ring carry no weights; were there any, each rank's own block would be the whole work */
     int end = b->assignment->ring_atom >= 0 ? 1 : b->end;
     b->site.phase = PHASE_BACKWARD_WEIGHT;
     read_values(b, k->weight_reads_in, k->weight_reads_out);

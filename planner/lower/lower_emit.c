@@ -26,7 +26,7 @@ bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count
     return true;
 }
 
-/* For the arrays with something for each micro-batch of the whole plan, whose smaller forms an arena would keep. */
+/* Grows arrays with something for each micro-batch of the whole plan, whose smaller forms an arena would keep. */
 static bool grow_large(struct lowering *l, void **array, int64_t count, int *capacity, size_t size)
 {
     if (l->failed)

@@ -13,16 +13,16 @@ struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const st
 int lower_add_pair(struct lowering *l, int source, int destination);
 /* Makes room for so many of the stage more; false after a failure. */
 bool lower_room(struct lowering *l, int64_t instrs, int64_t buffers, int64_t pairs, int64_t operands);
-/* The same of what stays in the program. */
+/* Makes room likewise for what stays in the program. */
 bool lower_lasting_room(struct lowering *l, int64_t buffers, int64_t pairs, int64_t operands);
 void lower_set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table);
 /* Adds a buffer; sizes follow from it. */
 int lower_add_buffer(struct lowering *l, struct buffer buffer);
-/* A buffer with the source's tensor and data type in another layout, of the given kind; its first version. */
+/* Adds a buffer with the source's tensor and data type in another layout, of the given kind; its first version. */
 int lower_add_buffer_like(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind);
-/* No value has a version any more: the stage is done. */
+/* Forgets all versions of values, since the stage is done. */
 void lower_forget_versions(struct lowering *l);
-/* Versions of values: a new one (not live yet), the live one of a layout or -1. */
+/* Versions of values: this adds a new one (not live yet); the next gives the live one of a layout, or -1. */
 int lower_add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
 int lower_find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
 int *lower_version_head(const struct lowering *l, bool gradient, int value, int micro);
@@ -31,8 +31,8 @@ static inline int lower_first_version(const struct lowering *l, bool gradient, i
     return *lower_version_head(l, gradient, value, micro); /* live or not; walk on by note_of()->next */
 }
 void lower_set_live(struct lowering *l, int buffer, bool live);
-/* The lane of collectives over the atoms in a layer. Weights and their gradients travel on the data-parallel lane where
- * a dimension shards, whatever it does to values: nothing that computes waits for them in order. */
+/* Gives the lane of collectives over the atoms in a layer. Weights and their gradients travel on the data-parallel lane
+ * where a dimension shards, whatever it does to values: nothing that computes waits for them in order. */
 enum lane lower_atom_lane(const struct lowering *l, int layer, unsigned atoms, bool weight);
 /* Steps on the way to a layout; returns the buffer that holds it, of the kind. consume: an all-reduce may happen in the
  * source. */
@@ -48,7 +48,7 @@ void lower_queue_send(struct lowering *l, enum message_kind kind, int id, int nu
 void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
                   const struct site *site);
 void emit_sends(struct lowering *l);
-/* Where messages are ordered: those that are read before the action at `place`. */
+/* Emits, where messages are ordered, those that are read before the action at `place`. */
 void emit_sends_before(struct lowering *l, int place);
 bool messages_close(struct lowering *l);
 #endif

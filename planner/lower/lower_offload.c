@@ -70,7 +70,7 @@ static void number_visits(struct trips *t, const struct stage_program *list)
     }
 }
 
-/* The lists of borders; returns the number of values that travel. */
+/* Makes the lists of borders; returns the number of values that travel. */
 static int plan_trips(struct trips *t)
 {
     const struct plan *plan = t->l->plan;
@@ -93,7 +93,7 @@ static int plan_trips(struct trips *t)
     return count;
 }
 
-/* One copy for all values of a border that are of one micro-batch. */
+/* Copies all values of a border that are of one micro-batch at once. */
 static void copy_values(const struct trips *t, enum op op, int head, int layer)
 {
     struct lowering *l = t->l;
@@ -115,7 +115,7 @@ static void copy_values(const struct trips *t, enum op op, int head, int layer)
     }
 }
 
-/* The list again, with the copies at the borders. */
+/* Writes the list again, with the copies at the borders. */
 static void insert_copies(struct trips *t, int count)
 {
     struct lowering *l = t->l;

@@ -24,7 +24,7 @@ static void take(struct turns *t, int first, int end)
     t->count += end - first;
 }
 
-/* Behind the next exchanges of tokens that nothing stands between, or the end. */
+/* Gives the place behind the next exchanges of tokens that nothing stands between, or the end. */
 static int turn_end(const struct turns *t, int at, int end)
 {
     while (at < end && t->from[at].lane != LANE_EP)
@@ -58,7 +58,7 @@ static void take_both(struct turns *t, const struct pass_made *forward, const st
             take(t, between, between + 1);
 }
 
-/* Gathered weights that one pass leaves to the next would have to be there before. */
+/* True when the stage gathers weights: those that one pass leaves to the next would have to be there before. */
 static bool gathers_weights(const struct lowering *l)
 {
     for (int c = 0; c < l->here.chunk_count; c++)

@@ -73,7 +73,7 @@ struct crossing {
     int value, stage, chunk;
 }; /* a value that another stage reads or makes; of replicas the first; the chunk that makes it here, or reads it first
     */
-/* What the layers of one action made, in the stage's list: [first, end). */
+/* What the layers of one action made stands in the stage's list: [first, end). */
 struct pass_made {
     struct action action;
     int first, end;
@@ -102,8 +102,8 @@ struct lowering_known {
     int *use_head, *use_next;       /* uses of a weight: slots like those of readers */
     uint8_t *recomputed;            /* by segment: enum recomputed, who asks for its outputs again */
 };
-/* The loss in chunks: the walked segments, of the graph; the chunk at hand; inputs of the first segment whose gradient
- * holds nothing but what this walk has written. */
+/* Of the loss in chunks, the walked segments, of the graph; the chunk at hand; inputs of the first segment whose
+ * gradient holds nothing but what this walk has written. */
 struct lowering_walk {
     int first, end, round;
     unsigned defines;
@@ -213,25 +213,25 @@ static inline const struct assignment *assignment_of(const struct lowering *l, i
 }
 
 /* ---- when receives are posted (lower_arrivals.c) ---- */
-/* The stage that runs the layer for the copy at hand; of replicas that take turns the first. */
+/* Gives the stage that runs the layer for the copy at hand; of replicas that take turns the first. */
 int lower_stage_at_hand(const struct lowering *l, int layer);
-/* The one of a stage's replicas that has the micro-batch, where they take turns. */
+/* Gives the one of a stage's replicas that has the micro-batch, where they take turns. */
 int lower_peer_of(const struct lowering *l, int stage, int micro);
 bool lower_list_arrivals(struct lowering *l);
-/* The receives that are due before the stage's action of that number. */
+/* Posts the receives that are due before the stage's action of that number. */
 void lower_post_arrivals(struct lowering *l, int action);
-/* The buffer into which an entering value, or the gradient of a leaving one, was or is now received; not live yet. */
+/* Gives the buffer where an entering value, or a leaving one's gradient, was or is now received; not live yet. */
 int lower_arrived(struct lowering *l, bool gradient, int index, int micro);
 
 /* ---- the common order of messages where values skip stages (lower_times.c) ---- */
 /* Finds out whether messages have to be ordered, and how. */
 bool lower_times(struct lowering *l);
-/* Place of the action of a stage that reads a message of the kind. */
+/* Gives the place of the action of a stage that reads a message of the kind. */
 int message_place(const struct lowering *l, enum message_kind kind, int stage, int micro);
 
 /* ---- passes that are copied from one that found the same (lower_repeat.c) ---- */
 bool repeat_open(struct lowering *l); /* once the stage's weights are there; false: memory is short */
-/* The inside of a pass, all its layers: copied from one that found the same; false: it is to be lowered, and noted from
+/* Copies the inside of a pass, all its layers, from one that found the same; false: it is to be lowered, and noted from
  * repeat_note() to repeat_end(). */
 bool repeat_pass(struct lowering *l, const struct action *action);
 void repeat_note(struct lowering *l, const struct action *action);
@@ -241,29 +241,29 @@ void repeat_end(struct lowering *l, const struct action *action);
 /* Turns to the action: its part of the step, its version of the weights. The part ahead makes its values anew, in the
  * buffers that the opening made. */
 void steady_begin(struct lowering *l, const struct action *action);
-/* Behind the opening, and behind the whole list: receives what the next forward pass reads, so that no message crosses
+/* Receives, behind the opening and behind the whole list, what the next forward pass reads, so that no message crosses
  * the border of a step. */
 void steady_receive(struct lowering *l, enum step_part part);
-/* The buffer that was so received; -1: it is to be received now. */
+/* Gives the buffer that was so received; -1: it is to be received now. */
 int steady_received(const struct lowering *l, int index, int micro);
-/* The opening's buffer instead of a new one, its description renewed; -1: none. Notes those that the opening makes. */
+/* Gives the opening's buffer instead of a new one, described anew; -1: none. Notes those that the opening makes. */
 int steady_reuse(struct lowering *l, const struct buffer *buffer);
 void steady_note(struct lowering *l, int buffer);
-/* Micro-batches of the next step have numbers of their own in messages. */
+/* Gives the number of a micro-batch in messages: those of the next step have numbers of their own. */
 int steady_number(const struct lowering *l, int micro);
 
 /* ---- backward passes of segments (lower_backward.c) ---- */
-/* All gradient versions of a value into its base version; -1 when there is none. */
+/* Settles all gradient versions of a value into its base version; -1 when there is none. */
 int lower_settle(struct lowering *l, int value, const struct site *site);
 bool lower_has_input_phase(const struct lowering *l, int segment);
 bool lower_has_weight_phase(const struct lowering *l, int segment);
 void backward_segment(struct lowering *l, int segment, int micro, bool input, bool weight);
 
 /* ---- the loss in chunks (lower_walk.c) ---- */
-/* Whether the segment is run chunk by chunk, by the backward action. */
+/* True when the segment is run chunk by chunk, by the backward action. */
 bool lower_is_walked(const struct lowering *l, int segment);
 void lower_find_walk(struct lowering *l); /* once assignments are there */
-/* All chunks of the loss for a micro-batch, while the layer of the product is visited. */
+/* Walks all chunks of the loss for a micro-batch, while the layer of the product is visited. */
 void walk_loss(struct lowering *l, int micro);
 
 /* ---- buckets, and the update at the end of a step (lower_step.c) ---- */
@@ -271,13 +271,13 @@ void walk_loss(struct lowering *l, int micro);
 void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
                 const struct site *site, int source, int destination);
 void bucket_flush(struct lowering *l, bool step); /* all that wait; without step those of this layer's passes alone */
-/* The update of all weights; micro: of the micro-batch, -1 of the step. */
+/* Emits the update of all weights; micro: of the micro-batch, -1 of the step. */
 void lower_step(struct lowering *l, int micro);
 
 /* ---- what lies in the host's memory between uses (lower_offload.c) ---- */
-/* Behind the walk: what backward reads much later of the stage's values goes to the host's arena and comes back. */
+/* Sends, behind the walk, those of the stage's values to the host that backward reads much later, and back. */
 void offload_activations(struct lowering *l);
-/* The optimizer's state of a part comes from the host; returns the buffer that holds it, -1: it stays on the device. */
+/* Fetches the optimizer's state of a part from the host; returns its buffer, -1: it stays on the device. */
 int lower_fetch_state(struct lowering *l, int number, int micro);
 void lower_return_state(struct lowering *l, int number, int fetched, int micro);
 

@@ -201,7 +201,7 @@ void repeat_end(struct lowering *l, const struct action *action)
 }
 
 /* ---- repeating ---- */
-/* Whether the micro-batch's versions are those that were met, of which each learns as what it comes again. */
+/* True when the micro-batch's versions are those that were met, of which each learns as what it comes again. */
 static bool meets_the_same(struct lowering *l, const struct repeat *r, int micro)
 {
     const struct met *met = r->met;
@@ -231,7 +231,7 @@ static bool finds_the_same(struct lowering *l, const struct repeat *r, int micro
     return same && meets_the_same(l, r, micro);
 }
 
-/* The buffer in place of one of the pass that was noted; first: of those that are made now. */
+/* Gives the buffer in place of one of the pass that was noted; first: of those that are made now. */
 static int instead_of(const struct lowering *l, const struct repeat *r, int buffer, int first)
 {
     if (buffer < 0)

@@ -44,7 +44,7 @@ int steady_number(const struct lowering *l, int micro)
     return l->steady.part == STEP_AHEAD ? l->micro_count + micro : micro;
 }
 
-/* The first stage has nothing to receive. The stage before is one forward pass further ahead. */
+/* Gives the micro-batch whose input comes ahead of its step: the stage before is one forward pass further ahead. */
 static int first_own(const struct lowering *l)
 {
     struct schedule_place place = schedule_place_of(l->plan, l->stage);

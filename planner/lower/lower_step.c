@@ -60,7 +60,7 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
     struct bucket like = { .op = op, .atoms = atoms, .lane = lane, .accumulate = accumulate, .site = *site };
     if (l->failed)
         return;
-    /* A second reduction into the same accumulator stays behind the first. */
+    /* a second reduction into the same accumulator stays behind the first */
     for (int i = 0; i < MAX_BUCKETS; i++) {
         bool waits = false;
         for (int k = 0; k < l->weights.buckets[i].count; k++)
@@ -79,13 +79,13 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 }
 
 /* ---- copies of a weight on several stages ---- */
-/* The stages that hold the weight, ascending. */
+/* Lists the stages that hold the weight, ascending. */
 static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
 {
     int count = 0;
     for (int slot = l->known.use_head[weight]; slot >= 0 && !l->failed; slot = l->known.use_next[slot]) {
         for (int copy = 0; copy < l->here.copies; copy++) {
-            /* Replicas that take turns hold one each. */
+            /* replicas that take turns hold one each */
             int stage = plan_stage_of_copy(l->plan, l->graph->segments[slot / MAX_OPERANDS].layer, copy),
                 turns = plan_stage_turns(l->plan, stage);
             for (int turn = 0; turn < turns && !l->failed; turn++) {
@@ -100,7 +100,7 @@ static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
     return count;
 }
 
-/* The first use on a stage says how the weight is stored there; -1: none. */
+/* Gives the first use on a stage, which says how the weight is stored there; -1: none. */
 static int first_slot(const struct lowering *l, int weight, int stage)
 {
     for (int c = 0; c < l->plan->chunk_count; c++) {
@@ -114,7 +114,7 @@ static int first_slot(const struct lowering *l, int weight, int stage)
     return -1;
 }
 
-/* Shards of one weight on all its stages are the same pieces: then they can be exchanged as they are. */
+/* True when shards of one weight on all its stages are the same pieces: then they can be exchanged as they are. */
 static bool same_shards(const struct lowering *l, int weight, const int *stages, int count)
 {
     const struct stage_weight *w = &l->weights.of[weight];
@@ -129,7 +129,7 @@ static bool same_shards(const struct lowering *l, int weight, const int *stages,
     return true;
 }
 
-/* A buffer like the gradient, flat shards made whole if need be. */
+/* Makes a buffer like the gradient, flat shards made whole if need be. */
 static int gradient_copy(struct lowering *l, int gradient, bool whole)
 {
     struct buffer buffer = *buffer_at(l, gradient);
@@ -151,8 +151,8 @@ static void add_copy(struct lowering *l, int from, int to, const struct site *si
     instr->atoms = cut;
 }
 
-/* All copies add the same originals in the order of stages, so that they stay equal bit by bit: first those before
- * their own, then that sum and their own, then the rest. */
+/* Adds all copies: each adds the same originals in the order of stages, so that they stay equal bit by bit: first those
+ * before its own, then that sum and its own, then the rest. */
 static void sum_copies(struct lowering *l, int number, const int *stages, int count)
 {
     const struct weight_part part = l->weights.parts[number];
@@ -240,7 +240,7 @@ static void update(struct lowering *l, int number, int scalar, int micro, int fe
                    made);
 }
 
-/* Offloaded states are fetched ahead: one is used while the next come and the last goes. */
+/* Updates all parts. Offloaded states are fetched ahead: one is used while the next come and the last goes. */
 static void update_all(struct lowering *l, int scalar, int micro)
 {
     enum { STATES_AHEAD = 2 };
@@ -260,7 +260,7 @@ void lower_step(struct lowering *l, int micro)
 {
     int scalar = -1;
     bucket_flush(l, true);
-    /* A sharded gradient may still be partial over other atoms. */
+    /* a sharded gradient may still be partial over other atoms */
     for (int i = 0; i < l->weights.reduced_count && !l->failed; i++) {
         const struct stage_weight *w = &l->weights.of[l->weights.parts[l->weights.reduced[i]].weight];
         struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
@@ -275,7 +275,7 @@ void lower_step(struct lowering *l, int micro)
         int like = lower_convert_buffer(l, l->weights.foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
         emit_pair(l, OP_ADD, LANE_COMPUTE, &site, like, gradient)->accumulate = true;
     }
-    /* By number, not in the order of first use: the stages must agree on which weight's copies come first. */
+    /* they go by number, not in the order of first use: stages must agree on which weight's copies come first */
     for (int weight = 0; weight < l->graph->weight_count && !l->failed; weight++) {
         const struct stage_weight *w = &l->weights.of[weight];
         int stages[MAX_HOLDERS], count;

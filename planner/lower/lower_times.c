@@ -48,7 +48,7 @@ static bool is_backward(const struct action *action)
     return action->kind != ACTION_FORWARD;
 }
 
-/* When the stage's next action may start; -1: something that it needs was not walked yet. */
+/* Gives when the stage's next action may start; -1: something that it needs was not walked yet. */
 static int64_t start_of(const struct clock_walk *w, int stage)
 {
     const struct action *action = &w->actions[stage][w->next[stage]];
@@ -67,7 +67,7 @@ static int64_t start_of(const struct clock_walk *w, int stage)
     return start;
 }
 
-/* The stage whose next action starts first, the last of equals: what drains goes before what fills. */
+/* Gives the stage whose next action starts first, the last of equals: what drains goes before what fills. */
 static int first_stage(const struct clock_walk *w, int64_t *start)
 {
     int best = -1;
@@ -81,7 +81,7 @@ static int first_stage(const struct clock_walk *w, int64_t *start)
     return best;
 }
 
-/* Forward takes one unit and backward two, as is usual; only the order matters. */
+/* Walks actions: forward takes one unit and backward two, as is usual; only the order matters. */
 static bool walk_actions(struct clock_walk *w)
 {
     int64_t start = 0;

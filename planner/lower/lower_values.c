@@ -20,7 +20,7 @@ bool lower_made_here(const struct lowering *l, int value)
     return lower_chunk_of(l, l->graph->values[value].producer) >= 0;
 }
 
-/* First segment of the stage that reads the value, and the operand; -1: none. */
+/* Gives the first segment of the stage that reads the value, and the operand; -1: none. */
 static int first_reader(const struct lowering *l, int value, int *index)
 {
     for (int slot = l->known.reader_head[value]; slot >= 0; slot = l->known.reader_next[slot]) {
@@ -82,7 +82,7 @@ static bool value_leaves(const struct lowering *l, int value)
     return false;
 }
 
-/* The live version from which the wanted layout is cheapest; the base version on ties; -1 when none lives. */
+/* Gives the live version from which the wanted layout is cheapest; the base version on ties; -1 when none lives. */
 static int best_source(const struct lowering *l, int value, int micro, const struct layout *base,
                        const struct layout *wanted)
 {
@@ -163,7 +163,7 @@ static void rotate(struct lowering *l, int segment, int round, int in[MAX_OPERAN
     }
 }
 
-/* One round; in: the operands' blocks of this round. */
+/* Emits one round; in: the operands' blocks of this round. */
 static void forward_round(struct lowering *l, int segment, int round, const int in[MAX_OPERANDS],
                           const int out[MAX_OPERANDS], const struct site *site)
 {
@@ -215,7 +215,7 @@ void lower_forward_segment(struct lowering *l, int segment, const struct site *s
 }
 
 /* ---- recomputation ---- */
-/* What does not repeat is in no block. */
+/* Gives how a layer recomputes; what does not repeat is in no block. */
 static enum recompute mode_of(const struct lowering *l, int layer)
 {
     enum recompute mode = (enum recompute)l->plan->layers[layer].recompute;
@@ -227,7 +227,7 @@ static bool recomputes_block(const struct lowering *l, int layer)
     return mode_of(l, layer) == RECOMPUTE_BLOCK;
 }
 
-/* Whether all that read the value compute it again with their block: layers of its own copy of the block, in the same
+/* True when all that read the value compute it again with their block: layers of its own copy of the block, in the same
  * chunk of this stage. */
 static bool stays_in_block(const struct lowering *l, int layer, int value)
 {
@@ -243,7 +243,7 @@ static bool stays_in_block(const struct lowering *l, int layer, int value)
     return read;
 }
 
-/* Whether the layer's mode does not hold for the segment. Where there is no block to compute again all is kept. */
+/* True when the layer's mode does not hold for the segment. Where there is no block to compute again all is kept. */
 static bool is_excepted(const struct lowering *l, int segment)
 {
     const struct segment *s = &l->graph->segments[segment];
@@ -286,8 +286,8 @@ static bool is_gathered(const struct lowering *l, int source, const struct layou
     return count > 0 && gathers == count;
 }
 
-/* Versions that a collective made anew can be made again, unless the value itself would have to be summed again: those
- * of what is computed again, or else where the framework does so what ranks gathered of the pieces that they keep. */
+/* Forgets versions that a collective made and can make again, unless the value itself would have to be summed again:
+ * those of what is computed again, or else where the framework does so what ranks gathered of pieces that they keep. */
 static void forget_derived(struct lowering *l, int value, int micro, enum recompute mode)
 {
     struct layout base = lower_base_layouts(l, value).forward;
@@ -325,8 +325,8 @@ void lower_forget_values(struct lowering *l, const struct action *action)
     }
 }
 
-/* The first segment of a layer that runs again since what it makes was forgotten; -1: none was. found: it is known
- * which do. */
+/* Gives the first segment of a layer that runs again since what it makes was forgotten; -1: none was. found: it is
+ * known which do. */
 static int first_again(const struct lowering *l, int layer, bool found)
 {
     const struct graph_layer *own = &l->graph->layers[layer];
@@ -368,7 +368,7 @@ static void need(const struct lowering *l, bool *needed, const struct operand *o
     }
 }
 
-/* What one of the segment's backward passes reads. */
+/* Marks what one of the segment's backward passes reads. */
 static void need_backward(const struct lowering *l, bool *needed, int segment, enum recomputed pass)
 {
     const struct segment *s = &l->graph->segments[segment];
@@ -403,9 +403,8 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
         need(l, needed, s->in, s->in_count, ~0u);
 }
 
-/* What backward asks for, and what making that again asks for: the same walk that lower_materialize() does, without
- * emitting.
- */
+/* Finds what backward asks for, and what making that again asks for: the same walk that lower_materialize() does,
+ * without emitting. */
 void lower_find_recomputed(struct lowering *l)
 {
     bool *needed = arena_alloc(&l->scratch, (size_t)l->graph->value_count, sizeof *needed);
@@ -417,7 +416,7 @@ void lower_find_recomputed(struct lowering *l)
         for (int i = l->here.chunks[c].first; i < l->here.chunks[c].end; i++)
             l->known.recomputed[i] = RECOMPUTED_NEVER;
     }
-    /* What each pass reads beside what those before it read, then backwards what that is made of. */
+    /* what each pass reads beside what those before it read comes first; then, backwards, what that is made of */
     for (enum recomputed pass = RECOMPUTED_FOR_INPUT; pass <= RECOMPUTED_FOR_WEIGHT; pass++) {
         for (int c = 0; c < l->here.chunk_count; c++) {
             l->here.copy = c % l->here.copies;

@@ -4,23 +4,23 @@
 #include "planner/lower/lower_parts.h"
 
 bool lower_made_here(const struct lowering *l, int value);
-/* The chunk of the stage at hand that runs the segment for the copy at hand, -1: another stage does. */
+/* Gives the chunk of the stage at hand that runs the segment for the copy at hand, -1: another stage does. */
 int lower_chunk_of(const struct lowering *l, int segment);
-/* The layouts in which the value enters this stage: its producer's here, or those in which a received one lands. */
+/* Gives the layouts in which the value enters this stage: its producer's here, or those of a received one. */
 struct layout_pair lower_base_layouts(const struct lowering *l, int value);
-/* The layouts in which it crosses to other stages: sums are complete. */
+/* Gives the layouts in which it crosses to other stages: sums are complete. */
 struct layout_pair lower_sent_layouts(const struct lowering *l, int value);
-/* The live buffer of a version, made if need be: loaded, converted, or computed. */
+/* Gives the live buffer of a version, made if need be: loaded, converted, or computed. */
 int lower_materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site);
 void lower_forward_segment(struct lowering *l, int segment, const struct site *site);
 /* Recomputation is this: versions are forgotten after the forward pass and asked for again by the backward pass. */
 void lower_forget_values(struct lowering *l, const struct action *action);
-/* Before the layer's backward pass: the forward pass of its block, up to and with it, as far as it is to run again. */
+/* Runs, before the layer's backward pass, the forward pass of its block, up to and with it, as far as that is due. */
 void lower_forward_again(struct lowering *l, int layer, int micro);
 void lower_find_recomputed(struct lowering *l);
-/* Room for the next round of a ring: the operand's block one step further. */
+/* Makes room for the next round of a ring: the operand's block one step further. */
 int lower_ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind);
-/* Whether what the segment makes would be forgotten before the walk, which alone reads it, or what is put off as well:
- * then the walk begins with it. */
+/* True when what the segment makes would be forgotten before the walk, which alone reads it, or what is put off as
+ * well: then the walk begins with it. */
 bool lower_is_put_off(const struct lowering *l, int segment);
 #endif

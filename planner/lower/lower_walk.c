@@ -16,7 +16,7 @@ bool lower_is_walked(const struct lowering *l, int segment)
     return segment >= l->walk.first && segment < l->walk.end;
 }
 
-/* The product's inputs, whole: they were made forward, or are made again. */
+/* Makes the product's inputs whole: they were made forward, or are made again. */
 static void make_inputs(struct lowering *l, int micro)
 {
     const struct segment *product = &l->graph->segments[l->walk.first];
@@ -29,7 +29,7 @@ static void make_inputs(struct lowering *l, int micro)
         lower_materialize(l, product->in[i].id, &recipe_of(l, l->walk.first)->in[i].forward, &site);
 }
 
-/* All of it but the loss, which goes on to be added up. */
+/* Forgets all of the chunk but the loss, which goes on to be added up. */
 static void forget_chunk(struct lowering *l, int micro)
 {
     for (int s = l->walk.first; s < l->walk.end && !l->failed; s++)

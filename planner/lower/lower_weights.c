@@ -42,7 +42,7 @@ static struct layout with_kind(struct layout layout, unsigned atoms, enum layout
 }
 
 /* ---- storage ---- */
-/* ZeRO's atoms: all ranks hold the same weight, each has a part of its gradient, and the dimension allows it. */
+/* Gives ZeRO's atoms: all ranks hold the same weight, each has a part of its gradient, and the dimension allows it. */
 static unsigned shard_atoms(const struct lowering *l, int segment, int index)
 {
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
@@ -57,7 +57,7 @@ static unsigned shard_atoms(const struct lowering *l, int segment, int index)
     return shard;
 }
 
-/* Atoms whose first rank updates for all; of none is the weight split, since a server deals out the batch alone. */
+/* Gives atoms whose first rank updates for all; none splits the weight, since a server deals out the batch alone. */
 static unsigned server_atoms(const struct lowering *l, int segment, int index)
 {
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
@@ -102,7 +102,7 @@ static bool updates_each(const struct lowering *l)
     return schedules[l->plan->schedule]->updates_each;
 }
 
-/* Backward passes whose gradients one update takes. */
+/* Counts the backward passes whose gradients one update takes. */
 static int contributions_due(const struct lowering *l, const struct stage_weight *w)
 {
     return w->contributions * (updates_each(l) ? 1 : l->here.micro_count / l->here.copies);
@@ -198,7 +198,7 @@ static struct weight_use *find_use(const struct lowering *l, int weight, int par
     return NULL;
 }
 
-/* Ahead of time, gathers of a layer may share one transfer. */
+/* Gathers a weight; ahead of time, gathers of a layer may share one transfer. */
 static int gather(struct lowering *l, int stored, const struct layout *layout, bool ahead, const struct site *site)
 {
     struct conversion path[MAX_CONVERSIONS];
@@ -222,7 +222,7 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
     int stored = lower_part_version(&l->weights.parts[w->first_part + part], l->steady.version);
     if (layout_equal(layout, &buffer_at(l, stored)->layout))
         return stored;
-    /* A weight may stay gathered since no update lies between one use of a step and the next. */
+    /* a weight may stay gathered since no update lies between one use of a step and the next */
     bool kept =
         w->zero >= 3 && w->shard && plan_layer_keeps_gathered(&l->plan->layers[l->graph->segments[segment].layer]);
     struct weight_use *live = find_use(l, weight, part, layout);
@@ -324,7 +324,7 @@ static struct foreign *foreign_gradient(struct lowering *l, int part, const stru
     return &l->weights.foreign[l->weights.foreign_count++];
 }
 
-/* The place to which the use's gradient goes, and whether it has been written; NULL after a failure. */
+/* Gives the place to which the use's gradient goes, and whether it has been written; NULL after a failure. */
 static int *gradient_place(struct lowering *l, int segment, int index, int round, const struct site *site,
                            bool **defined)
 {
@@ -382,7 +382,7 @@ void lower_reduce_unsharded(struct lowering *l, int number, const struct site *s
                    part->gradient, part->gradient);
 }
 
-/* The last reduction of a part; over atoms that do not shard after all shards are there (lower_step). */
+/* Reduces a part for the last time; over atoms that do not shard it is after all shards are there (lower_step). */
 static void reduce_last(struct lowering *l, int number, const struct site *site)
 {
     const struct weight_part *part = &l->weights.parts[number];

@@ -3,7 +3,7 @@
 #include "planner/program/loss_walk.h"
 #include "planner/program/recipe.h"
 
-/* The chunks of the loss are as many, and of the same axis. */
+/* True when the chunks of the loss are as many, and of the same axis. */
 static bool walks_alike(const struct program *program, const struct graph *graph, const struct plan *plan)
 {
     struct loss_walk walk = loss_walk_of(graph, plan, program->assignments);

@@ -24,8 +24,8 @@ static void later(int *a, int b)
     *a = max_int(*a, b);
 }
 
-/* What the instruction must wait for, and that it touches its buffers from now on: of its own lane nothing is waited
- * for, so its own accesses may be among those that it finds. */
+/* Collects what the instruction must wait for, and notes that it touches its buffers from now on: of its own lane
+ * nothing is waited for, so its own accesses may be among those that it finds. */
 static void collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr, int number,
                     int wanted[LANE_COUNT])
 {
@@ -47,7 +47,7 @@ static void collect(const struct waiting *w, const struct stage_program *stage, 
     wanted[instr->lane] = 0;
 }
 
-/* The latest first: what it has reached drops the others. */
+/* Adds waits, the latest first: what it has reached drops the others. */
 static bool add_waits(struct waiting *w, struct stage_program *stage, struct instr *instr, int number,
                       int wanted[LANE_COUNT])
 {
