@@ -10,14 +10,14 @@ struct access {
     bool starts; /* the old content is dead: overwritten, not accumulated */
 };
 
-/* Slots of an instruction; some are empty. */
+/* Counts slots of an instruction, of which some are empty. */
 static inline int access_slots(const struct instr *instr)
 {
     return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
 }
-/* The version of the weight from which an UPDATE makes the next one; -1: it is updated in place. */
+/* Gives the version of the weight from which an UPDATE makes the next one; -1: it is updated in place. */
 int access_update_source(const struct program *program, const struct instr *instr);
-/* access_at() of an instruction that has pairs. */
+/* Gives access_at() of an instruction that has pairs. */
 static inline bool access_of_pair(const struct program *program, const struct instr *instr, int slot,
                                   struct access *out)
 {
@@ -35,7 +35,7 @@ static inline bool access_of_pair(const struct program *program, const struct in
     *out = (struct access){ pair->destination, slot, reads, true, !reads };
     return true;
 }
-/* The same of a COMPUTE. */
+/* Gives access_at() of a COMPUTE. */
 static inline bool access_of_operand(const struct program *program, const struct instr *instr, int slot,
                                      struct access *out)
 {
@@ -46,17 +46,17 @@ static inline bool access_of_operand(const struct program *program, const struct
     *out = (struct access){ buffer, slot, !starts, writes, starts };
     return buffer >= 0;
 }
-/* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
- * NORM adds to its destination and an UPDATE in place changes its own, so both read it; the optimizer's state, which
+/* Gives the access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here.
+ * A NORM adds to its destination and an UPDATE in place changes its own, so both read it; the optimizer's state, which
  * only UPDATE touches, is not listed. */
 static inline bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
     return instr->op == OP_COMPUTE ? access_of_operand(program, instr, slot, out)
                                    : access_of_pair(program, instr, slot, out);
 }
-/* All accesses of an instruction, in the order of their slots:
- *     for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);)
- * Whole passes over a program do little else, so what the operands have in common is found once. */
+/* Walks all accesses of an instruction, in the order of their slots: for (struct access_walk walk =
+ * access_walk(program, instr); access_next(&walk, &access);) Whole passes over a program do little else, so what the
+ * operands have in common is found once. */
 struct access_walk {
     const struct program *program;
     const struct instr *instr;
@@ -99,10 +99,10 @@ __attribute__((always_inline)) static inline bool access_next(struct access_walk
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);
-/* A backward pass by input may write a gradient over its input, if nothing else of the instruction is that input. */
+/* Gives the slot of the input over which a backward pass by input may write its gradient, if only it is that; or -1. */
 int access_input_over(const struct program *program, const struct instr *instr, int slot);
-/* Of a slot that is written: the slot of the same instruction whose very bytes it may be written over (equal offsets),
- * since nothing there is read afterwards; -1: none. */
+/* Gives, of a slot that is written, the slot of the same instruction whose very bytes it may be written over (equal
+ * offsets), since nothing there is read afterwards; -1: none. */
 static inline int access_over(const struct program *program, const struct instr *instr, int slot)
 {
     if (instr->op == OP_COMPUTE)
@@ -110,9 +110,9 @@ static inline int access_over(const struct program *program, const struct instr 
     bool in_place = instr->op == OP_ALL_REDUCE && !instr->accumulate && slot % 2 == 1;
     return in_place ? slot - 1 : -1;
 }
-/* The place at which the instruction names the buffer of a slot, to be renamed. The slot must not be empty. */
+/* Gives the place at which the instruction names the buffer of a slot, to be renamed. The slot must not be empty. */
 int *access_place(struct program *program, struct instr *instr, int slot);
-/* The fetched state that an UPDATE works on; -1: the state beside its gradient. */
+/* Gives the fetched state that an UPDATE works on; -1: it is the state beside its gradient. */
 int access_update_state(const struct program *program, const struct instr *instr);
 /* True when the content is there before the step begins. */
 bool buffer_outlives_step(const struct buffer *buffer);

@@ -64,7 +64,7 @@ static int64_t duration(const struct plan *plan, const struct chunk_clock *chunk
     return action->kind == ACTION_BACKWARD && !schedules[plan->schedule]->equal_passes ? 2 * chunk->work : chunk->work;
 }
 
-/* When what the action reads is there: 0 without a neighbour before it, -1 not yet. */
+/* Gives when what the action reads is there: 0 without a neighbour before it, -1 not yet. */
 static int64_t ready(const struct clock *clock, const struct plan *plan, const struct chunk_clock *chunk,
                      const struct action *action)
 {
@@ -101,7 +101,7 @@ static bool advance_both(const struct clock *clock, const struct plan *plan, con
     return true;
 }
 
-/* As far as the stage comes; true: it moved. */
+/* Advances as far as the stage comes; true when it moved. */
 static bool advance(const struct clock *clock, const struct plan *plan, bool together, int stage, int *next)
 {
     const struct stage_clock *s = &clock->stages[stage];

@@ -21,29 +21,29 @@ struct clock {
     int positions;                       /* stages, replicas that take turns counted once */
     int *position;                       /* (stage_count) */
 };
-/* The order of one stage in the step's micro-batch numbers; in the arena. NULL: out of memory. */
+/* Gives the order of one stage in the step's micro-batch numbers, in the arena; NULL when out of memory. */
 struct action *clock_actions(const struct plan *plan, int stage, int *count, struct arena *arena);
-/* Each layer of the plan, by place, has its share of all floating-point operations forward, in hundredths of what a
- * layer has in the mean; `order` as the graph's layers stand in the plan, NULL: as they are. NULL: out of memory. */
+/* Gives each layer of the plan, by place, its share of all floating-point operations forward, in hundredths of a
+ * layer's mean; `order` as the graph's layers stand in the plan, NULL: as they are. NULL when out of memory. */
 int *clock_work(const struct graph *graph, const int *order, struct arena *arena);
-/* Whether a stage of a framework that runs passes together (struct keeping) does so with these two, which follow each
+/* True when a stage of a framework that runs passes together (struct keeping) does so with these two, which follow each
  * other: where more are in flight than the schedule needs, on one stage or in chunks, as Megatron-Core does it. */
 bool clock_pairs(const struct plan *plan, const struct action *forward, const struct action *backward);
-/* All of them; in the arena. together: passes run so. work: clock_work(), used where the plan's clock is by work. Fails
- * when the orders wait for each other: a bug of the schedule. */
+/* Runs all of them, in the arena. together: passes run so. work: clock_work(), used where the plan's clock is by work.
+ * Fails when the orders wait for each other: a bug of the schedule. */
 bool clock_run(struct clock *out, const struct plan *plan, bool together, const int *work, struct arena *arena,
                struct error *err);
 /* A pipeline of stages that have as many chunks and layers each. */
 struct clock_shape {
     int schedule, stages, chunks, micro_batches, extra_in_flight;
 };
-/* Such a pipeline's step by the clock, over what each stage works in it: 1 where none is ever idle. Of very many
+/* Gives such a pipeline's step by the clock, over what each stage works in it: 1 where none is ever idle. Of very many
  * micro-batches only as many are run as fill it and let it drain, since they are idle no longer. */
 bool clock_stretch(double *out, const struct clock_shape *shape, struct error *err);
-/* When the stage's chunk has ended the forward or backward pass of a micro-batch. */
+/* Gives when the stage's chunk has ended the forward or backward pass of a micro-batch. */
 int64_t clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
-/* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c).
- */
+/* True when stages post their receives in the order of the clock, since messages overtake each other
+ * (lower_arrivals.c). */
 bool clock_posts_early(const struct plan *plan);
 /* A message as its receiver knows it: when the clock sends it, which stage does, and its rank among those that one pass
  * sends. */
@@ -51,9 +51,9 @@ struct clock_message {
     int64_t time;
     int from, rank;
 };
-/* The order in which such receives are posted: below 0 where a's is the first, 0 where ranks are equal, too. */
+/* Orders such receives as they are posted: below 0 where a's is the first, 0 where ranks are equal, too. */
 int clock_compare_messages(const struct clock_message *a, const struct clock_message *b);
-/* Whether the receive is posted before the stage's action: the message is sent while that runs, or before. */
+/* True when the receive is posted before the stage's action: the message is sent while that runs, or before. */
 static inline bool clock_posts_before(const struct clock *clock, int stage, int action, const struct clock_message *m)
 {
     return m->time < clock->stages[stage].end[action];

@@ -27,7 +27,7 @@ static struct block whole_block(const struct program *program, const struct buff
     return block;
 }
 
-/* Coordinate of the rank along the atom, `back` steps back on a ring. */
+/* Gives the coordinate of the rank along the atom, `back` steps back on a ring. */
 static int64_t ring_coordinate(const struct plan *plan, int stage, int local_rank, int atom, int back)
 {
     int size = plan->stages[stage].atom[atom];
@@ -102,7 +102,7 @@ bool block_intersect(const struct block *want, const struct block *have, struct 
     return true;
 }
 
-/* Place of the rank among the coordinates of the atoms in mask (the last atom is the innermost), and their number. */
+/* Gives the rank's place among the coordinates of the mask's atoms (the last is the innermost), and their number. */
 static int place_in(const struct plan *plan, int stage, unsigned mask, int local_rank, int *count)
 {
     int place = 0, total = 1;
@@ -233,7 +233,7 @@ bool geometry_transfer_block(const struct program *program, const struct pair *p
     return block_intersect(&want, &have, out);
 }
 
-/* Both ends cut the value alike, so that each rank sends to its like alone. */
+/* True when both ends cut the value alike, so that each rank sends to its like alone. */
 static bool cut_alike(const struct program *program, const struct buffer *from, const struct buffer *to)
 {
     const struct plan_stage *here = &program->plan->stages[from->stage], *there = &program->plan->stages[to->stage];
@@ -243,7 +243,7 @@ static bool cut_alike(const struct program *program, const struct buffer *from, 
            from->ring_round == to->ring_round;
 }
 
-/* Copy 0 of the first block serves receiver 0 and so is never idle: what local rank 0 sends. */
+/* Gives what local rank 0 sends: copy 0 of the first block serves receiver 0 and so is never idle. */
 static int64_t sent_bytes(const struct program *program, const struct pair *pair)
 {
     const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];

@@ -25,7 +25,7 @@ static bool in_range(struct layer_range range, int layer)
     return layer >= range.first && layer < range.first + range.count;
 }
 
-/* Every chunk of every stage holds both of the layers or none. */
+/* True when every chunk of every stage holds both of the layers or none. */
 static bool one_place(const struct plan *plan, int first, int second)
 {
     for (int stage = 0; stage < plan->stage_count; stage++)
@@ -52,8 +52,8 @@ static bool splits(const struct segment *segment, const struct assignment *assig
     return axis >= 0 && segment->axes[axis].tag == tag;
 }
 
-/* Ranks that split the tag's axis for the product do so for all segments. The other way round sequences must agree too;
- * tokens that only the loss shares out can be left whole. */
+/* True when ranks that split the tag's axis for the product do so for all segments. The other way round sequences must
+ * agree too; tokens that only the loss shares out can be left whole. */
 static bool split_alike(const struct graph *graph, const struct plan *plan, const struct assignment *assignments,
                         const struct loss_walk *walk, enum axis_tag tag)
 {
@@ -69,7 +69,7 @@ static bool split_alike(const struct graph *graph, const struct plan *plan, cons
     return true;
 }
 
-/* What a rank has of the tag's axis of the product; 1: it cannot be walked. */
+/* Gives what a rank has of the tag's axis of the product; 1: it cannot be walked. */
 static int64_t extent_of(const struct graph *graph, const struct plan *plan, const struct assignment *assignments,
                          const struct loss_walk *walk, enum axis_tag tag)
 {

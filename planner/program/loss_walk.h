@@ -26,12 +26,12 @@ struct loss_walk loss_walk_of(const struct graph *graph, const struct plan *plan
  * is walked: the chunks of the one and of the other would be different tokens. */
 void loss_walk_assign(const struct graph *graph, const struct plan *plan, struct assignment *assignments);
 
-/* Whether the segment is one of those. */
+/* True when the segment is one of those. */
 static inline bool segment_is_walked(const struct segment *segment, const struct assignment *assignment)
 {
     enum axis_tag tag = assignment->slice_axis < 0 ? TAG_NONE : segment->axes[assignment->slice_axis].tag;
     return tag == TAG_BATCH || tag == TAG_SEQUENCE;
 }
-/* The dim of a value of such a segment along which its chunks lie; -1: it is not divided. */
+/* Gives the dim of a value of such a segment along which its chunks lie; -1: it is not divided. */
 int loss_walk_dim(const struct graph *graph, const struct assignment *assignments, int value);
 #endif

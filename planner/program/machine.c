@@ -46,7 +46,7 @@ void machine_skip_opening(struct machine *machine)
     machine->left = list->instr_count - opening;
 }
 
-/* The lane whose head comes first in the list, among those in the mask, which is not empty. */
+/* Gives the lane whose head comes first in the list, among those in the mask, which is not empty. */
 static int first_head(const struct machine *machine, unsigned lanes)
 {
     int best = __builtin_ctz(lanes);

@@ -8,7 +8,7 @@
 enum issue { ISSUE_TAKEN, ISSUE_BLOCKED, ISSUE_FAILED };
 struct machine_device {
     const char *name;
-    /* Take instruction `index` of the rank's list onto its lane. BLOCKED: not now (virtual clock: a partner has not
+    /* Takes instruction `index` of the rank's list onto its lane. BLOCKED: not now (virtual clock: a partner has not
      * come so far); the machine goes on with other lanes and asks again. FAILED: the device keeps the cause. */
     enum issue (*issue)(void *self, int rank, int index, const struct instr *instr);
 };
@@ -24,9 +24,9 @@ struct machine {
 };
 void machine_init(struct machine *machine, const struct program *program, int rank, const struct machine_device *device,
                   void *self);
-/* One pass over the lanes: issues at each lane's head what the device takes. Progress outranks completion: RAN if
+/* Passes over the lanes once: it issues at each lane's head what the device takes. Progress outranks completion: RAN if
  * anything was issued, else DONE or BLOCKED. */
 enum step machine_step(struct machine *machine);
-/* Before the first step of the machine: it is not the first step of the run, whose opening stands done. */
+/* Skips the opening before the machine's first step, which is not the first of the run: the opening stands done. */
 void machine_skip_opening(struct machine *machine);
 #endif

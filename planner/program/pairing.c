@@ -56,7 +56,7 @@ static struct end *collect_ends(const struct program *program, int *count)
     return ends;
 }
 
-/* Both sides must speak of the same buffers: then bytes and blocks agree, for both derive them from the buffers. */
+/* Checks that both sides speak of the same buffers: then bytes and blocks agree, for both derive them from these. */
 static bool check_same_pairs(const struct program *program, const struct end *send, const struct end *receive,
                              struct error *err)
 {
@@ -83,7 +83,7 @@ static void join(struct pairing *pairing, const struct end *a, const struct end 
     pairing->partner[b->stage][b->index] = a->index;
 }
 
-/* Sorted, so that of ends that do not pair the same is told whatever the order of the stages. */
+/* Joins ends sorted, so that of ends that do not pair the same is told whatever the order of the stages. */
 static bool join_sorted(struct pairing *pairing, const struct program *program, struct end *ends, int count,
                         struct error *err)
 {
@@ -107,8 +107,8 @@ static bool join_sorted(struct pairing *pairing, const struct program *program, 
     return true;
 }
 
-/* Lowering numbers its transfers from 0 on, each with a tag of its own: then they meet in a table. False where some do
- * not; first: (count) by tag 1 + the end that came first, all 0. */
+/* Joins ends by tag: lowering numbers its transfers from 0 on, each with a tag of its own, so they meet in a table.
+ * False where some do not; first: (count) by tag 1 + the end that came first, all 0. */
 static bool join_by_tag(struct pairing *pairing, const struct program *program, const struct end *ends, int count,
                         int *first)
 {

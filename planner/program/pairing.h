@@ -14,7 +14,7 @@ struct pairing {
  * when the stages have different numbers of NORM_REDUCE. peer_stage must be in range. */
 bool pairing_build(struct pairing *out, const struct program *program, struct error *err);
 void pairing_free(struct pairing *pairing);
-/* "stage 0 instr 12 (send tag 3 to stage 1)" into out, which is returned. */
+/* Writes "stage 0 instr 12 (send tag 3 to stage 1)" into out, which is returned. */
 enum { INSTR_NAME_BYTES = 160 };
 const char *instr_name(char out[INSTR_NAME_BYTES], const struct program *program, int stage, int index);
 #endif

@@ -29,11 +29,11 @@ enum buffer_kind {
 #undef BUFFER
     BUFFER_KIND_COUNT
 };
-/* The words of a program's text, NULL-terminated; likewise those below. */
+/* The words of a program's text are NULL-terminated; likewise those below. */
 extern const char *const buffer_kind_names[BUFFER_KIND_COUNT + 1];
 struct buffer {
     enum buffer_kind kind : 8;
-    /* Weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product. */
+    /* weights, while lowering, note atoms over which ZeRO shards; whole copies are padded to their product */
     uint8_t padded : 4;
     bool host : 1;      /* lies in the host's arena: OFFLOAD and FETCH alone touch it */
     bool is_weight : 1; /* id names a weight, else a value; SCALAR: id is -1 */
@@ -59,9 +59,9 @@ struct buffer {
 _Static_assert(MAX_ATOMS <= 4 && MAX_DIMS <= 7, "struct buffer has four bits for each");
 _Static_assert(PLAN_MAX_SLICES <= INT16_MAX, "parts of a buffer are numbered in 16 bits");
 _Static_assert(sizeof(struct buffer) == 64, "a program has as many buffers as instructions");
-/* Whether both are of one form and hold the same thing, perhaps of other micro-batches and in other places. */
+/* True when both are of one form and hold the same thing, perhaps of other micro-batches and in other places. */
 bool buffer_alike(const struct buffer *a, const struct buffer *b);
-/* Its elements, of one rank. */
+/* Gives its elements, of one rank. */
 static inline int64_t buffer_holds(const struct buffer *buffer)
 {
     return buffer->bytes / buffer->element_bytes;
@@ -74,8 +74,8 @@ enum op {
 #undef OP
     OP_COUNT
 };
-/* How an op's bytes travel: from it follow how many there are on the wire, and what prices them. Collectives are those
- * from TRAFFIC_REDUCE on. */
+/* Tells how an op's bytes travel: from it follow how many there are on the wire, and what prices them. Collectives are
+ * those from TRAFFIC_REDUCE on. */
 enum traffic {
     TRAFFIC_KERNEL,   /* a kernel's */
     TRAFFIC_LOCAL,    /* in the rank's memory */
@@ -102,7 +102,7 @@ enum role {
 };
 extern const char *const role_names[ROLE_COUNT + 1];
 extern const char *const program_fold_names[FOLD_LSE + 2]; /* of enum fold */
-/* Which role a COMPUTE writes, ROLE_COUNT: none. The rest it reads. */
+/* Gives the role that a COMPUTE writes, ROLE_COUNT: none. The rest it reads. */
 static inline enum role phase_writes(enum phase phase)
 {
     switch (phase) {
@@ -164,7 +164,7 @@ struct instr {
 };
 _Static_assert(MAX_ATOMS <= 8 && MAX_OPERANDS <= 8, "struct instr has a bit for each");
 _Static_assert(sizeof(struct instr) == 48, "lists of instructions take most of a program's memory");
-/* Whether both do the same, perhaps for other micro-batches, layers and peers' tags: what their waits, pairs and
+/* True when both do the same, perhaps for other micro-batches, layers and peers' tags: what their waits, pairs and
  * operands are is another question. */
 bool instr_alike(const struct instr *a, const struct instr *b);
 
@@ -181,36 +181,36 @@ static inline bool instr_has(const struct instr *instr, enum role role, int i)
 {
     return instr->operands >> ((int)role * MAX_OPERANDS + i) & 1;
 }
-/* Whether the operand is overwritten, not accumulated. */
+/* True when the operand is overwritten, not accumulated. */
 static inline bool instr_defines(const struct instr *instr, enum role role, int i)
 {
     return role_written(instr->phase, role) && (instr->define >> i & 1);
 }
-/* Into program->operands; it must be there. */
+/* Gives the place in program->operands, where it must be. */
 static inline int instr_operand_place(const struct instr *instr, enum role role, int i)
 {
     uint32_t before = instr->operands & ((UINT32_C(1) << ((int)role * MAX_OPERANDS + i)) - 1);
     return instr->operand_first + count_bits(before);
 }
 
-/* Between ranks, or would in a larger group. */
+/* True when it moves data between ranks, or would in a larger group. */
 static inline bool instr_moves_data(const struct instr *instr)
 {
     return op_info[instr->op].traffic >= TRAFFIC_MESSAGE;
 }
 
-/* A send or a receive. */
+/* True for a send or a receive. */
 static inline bool instr_is_message(const struct instr *instr)
 {
     return op_info[instr->op].traffic == TRAFFIC_MESSAGE;
 }
 
-/* Not recomputation nor the loss in chunks, which belong to backward. */
+/* True when it is forward; recomputation and the loss in chunks belong to backward. */
 static inline bool instr_is_forward(const struct instr *instr)
 {
     return instr->phase == PHASE_FORWARD && !instr->again && !instr->late;
 }
-/* In a lane whose transfers the layer's own computation waits for: tensor, context and expert parallelism. */
+/* True in a lane whose transfers the layer's own computation waits for: tensor, context and expert parallelism. */
 static inline bool instr_serves_layer(const struct instr *instr)
 {
     return instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP;
@@ -234,11 +234,11 @@ struct stage_program {
     int64_t scratch_offset, scratch_bytes; /* workspace of COMPUTE, inside the arena */
 };
 
-/* Instructions that only the first step of a run executes: they stand first. What they leave is what every later step
- * finds from the step before, whose instructions of STEP_AHEAD did the same work. */
+/* Counts instructions that only the first step of a run executes: they stand first. What they leave is what every later
+ * step finds from the step before, whose instructions of STEP_AHEAD did the same work. */
 int program_opening_count(const struct stage_program *stage);
 
-/* One number for an address in either arena: the host's lies behind the device's. */
+/* Gives one number for an address in either arena: the host's lies behind the device's. */
 static inline int64_t buffer_address(const struct stage_program *stage, const struct buffer *buffer)
 {
     return buffer->offset + (buffer->host ? stage->arena_bytes : 0);
@@ -264,12 +264,12 @@ struct program {
      * never reduced: the loss is the sum over micro-batches and over the ranks that count (geometry_rank_counts()). */
     int **loss_buffers;
 };
-/* The buffer, -1: absent. */
+/* Gives the buffer, -1: absent. */
 static inline int instr_operand(const struct program *program, const struct instr *instr, enum role role, int i)
 {
     return instr_has(instr, role, i) ? program->operands[instr_operand_place(instr, role, i)] : -1;
 }
-/* The buffer that holds the loss, -1: the stage has none. */
+/* Gives the buffer that holds the loss, -1: the stage has none. */
 static inline int program_loss(const struct program *program, int stage, int micro)
 {
     return program->loss_buffers[stage] ? program->loss_buffers[stage][micro] : -1;
@@ -279,6 +279,6 @@ static inline int program_loss(const struct program *program, int stage, int mic
 bool program_index(struct program *program, struct error *err);
 void program_free(struct program *program);          /* accepts NULL */
 size_t program_bytes(const struct program *program); /* that it takes in memory */
-/* How many instructions all stages have. */
+/* Counts the instructions of all stages. */
 int64_t program_instrs(const struct program *program);
 #endif

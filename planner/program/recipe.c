@@ -2,7 +2,7 @@
 #include "planner/program/loss_walk.h"
 #include <string.h>
 
-/* What slices split: the same rule as for a dimension, in time. */
+/* The dimension that slices split by: the same rule as for others, in time. */
 static const struct dimension time_slices = {
     .name = "slices",
     .doc = "operators run piece by piece along an axis of their weights",
@@ -128,7 +128,7 @@ void recipe_assign(const struct graph *graph, const struct plan *plan, int first
 }
 
 /* ---- the transposition rule ---- */
-/* The dim of the operand that the atom splits: the one that follows the axis, or on a ring's atom the keys. */
+/* Gives the dim of the operand that the atom splits: the one that follows the axis, or on a ring's atom the keys. */
 static int split_dim(const struct segment *segment, const struct assignment *assignment, const struct operand *operand,
                      int dim_count, int atom)
 {
@@ -149,7 +149,7 @@ static void set_kinds(struct layout_pair *pair, int atom, enum layout_kind forwa
     pair->gradient.kind[atom] = (uint8_t)gradient;
 }
 
-/* Replicated turns into partial, partial into replicated. */
+/* Sets both kinds: replicated turns into partial on the way back, partial into replicated. */
 static void set_whole(struct layout_pair *pair, int atom, bool sums)
 {
     set_kinds(pair, atom, sums ? LAYOUT_PARTIAL : LAYOUT_REPLICATED, sums ? LAYOUT_REPLICATED : LAYOUT_PARTIAL);

@@ -14,25 +14,25 @@ struct segment_recipe {
     struct layout_pair in[MAX_OPERANDS], out[MAX_OPERANDS], weight[MAX_OPERANDS];
 };
 
-/* Place of an atom in the nesting of those that split one axis; the smallest is the outermost. Heads are cut by inner
- * atoms first, all other axes by outer atoms first, so that tensor groups stay neighbours for both. */
+/* Gives the place of an atom in the nesting of those that split one axis; the smallest is the outermost. Heads are cut
+ * by inner atoms first, all other axes by outer atoms first, so that tensor groups stay neighbours for both. */
 int recipe_split_order(enum axis_tag tag, int atom);
-/* Extent of an axis, or of a value's dim, in one micro-batch. */
+/* Gives the extent of an axis, or of a value's dim, in one micro-batch. */
 int64_t recipe_axis_extent(const struct plan *plan, const struct axis *axis);
 int64_t recipe_value_extent(const struct plan *plan, const struct value *value, int dim);
 
-/* The axes that each atom splits in segments first to end - 1; out is indexed by segment. Producers outside the range
- * count as whole, never as partial sums. Of the whole graph: the loss's walk (loss_walk.h) as well. */
+/* Finds the axes that each atom splits in segments first to end - 1; out is indexed by segment. Producers outside the
+ * range count as whole, never as partial sums. Of the whole graph it finds the loss's walk (loss_walk.h) as well. */
 void recipe_assign(const struct graph *graph, const struct plan *plan, int first, int end, struct assignment *out);
-/* Layouts of all operands of a segment whose assignment is known. */
+/* Gives layouts of all operands of a segment whose assignment is known. */
 void recipe_layouts(const struct graph *graph, const struct plan *plan, const struct assignment *assignment,
                     int segment, struct segment_recipe *out);
 
 bool layout_equal(const struct layout *a, const struct layout *b);
-/* Mask of the atoms on which the layout is of the kind. */
+/* Gives the mask of the atoms on which the layout is of the kind. */
 unsigned layout_atoms(const struct layout *layout, enum layout_kind kind);
 
-/* The dim of an operand along which the segment is sliced in time, or -1. */
+/* Gives the dim of an operand along which the segment is sliced in time, or -1. */
 int recipe_sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count);
 /* Rounds in which the segment runs: of its ring, its slices, or 1. */
 int recipe_segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment,

@@ -80,7 +80,7 @@ static void begin(struct rendezvous *r, struct machine *machines, bool later)
     }
 }
 
-/* Whether any stage went on until none could. */
+/* Runs all stages until none can go on; true when any did. */
 static bool run_round(struct rendezvous *r, struct machine *machines)
 {
     bool any = false;

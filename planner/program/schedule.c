@@ -139,9 +139,9 @@ static int shared_out(int count, int replicas)
     return (count + replicas - 1) / replicas;
 }
 
-/* Replicas from this stage on hold a micro-batch each; shared out over its own replicas that is so many of its own
- * (Narayanan et al. 2019, section 3.2). What is in flight beyond that is shared out with them: a stage that held more
- * than the stages before it could send would wait for them for ever. */
+/* Gives a stage's place: replicas from it on hold a micro-batch each; shared out over its own replicas that is so many
+ * of its own (Narayanan et al. 2019, section 3.2). What is in flight beyond that is shared out with them: a stage that
+ * held more than the stages before it could send would wait for them for ever. */
 struct schedule_place schedule_place_of(const struct plan *plan, int stage)
 {
     int first = stage - plan->stages[stage].turn, turns = plan_stage_turns(plan, stage);
@@ -157,8 +157,8 @@ struct schedule_place schedule_place_of(const struct plan *plan, int stage)
     return place;
 }
 
-/* Largest prefix of forwards minus the action that ends a micro-batch. A pass is an action, or one by input and one by
- * weight, which need not be counted beforehand; openings come beside them. */
+/* Gives the largest prefix of forwards minus the action that ends a micro-batch. A pass is an action, or one by input
+ * and one by weight, which need not be counted beforehand; openings come beside them. */
 static int largest_prefix(const struct schedule *schedule, const struct schedule_place *place, enum action_kind ends)
 {
     enum { MOST_ACTIONS = 3 }; /* of a micro-batch and chunk */
@@ -185,7 +185,7 @@ int schedule_in_flight(const struct schedule *schedule, const struct schedule_pl
 
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place)
 {
-    /* Where backward is whole, what is held is what is in flight, of which the schedule may know the closed form. */
+    /* where backward is whole, what is held is what is in flight, of which the schedule may know the closed form */
     bool closed = schedule->in_flight && !schedule->splits;
     int held = closed ? schedule->in_flight(place) : largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);
     if (!schedule->asynchronous || held >= place->micro_count)

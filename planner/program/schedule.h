@@ -4,8 +4,8 @@
 #include "planner/plan/plan.h"
 
 enum action_kind { ACTION_FORWARD, ACTION_BACKWARD, ACTION_BACKWARD_INPUT, ACTION_BACKWARD_WEIGHT };
-/* Where steps run into each other: a stage begins micro-batches of the next step before it ends those of its own. The
- * opening begins those of the very first step. */
+/* Steps run into each other in asynchronous schedules: a stage begins micro-batches of the next step before it ends
+ * those of its own. The opening begins those of the very first step. */
 enum step_part { STEP_OWN, STEP_OPENING, STEP_AHEAD };
 struct action {
     enum action_kind kind;
@@ -35,8 +35,8 @@ struct schedule {
     const char *in_flight_doc; /* largest number of micro-batches in flight at stage k of P: m of the step, v chunks */
     const char *staleness_doc; /* how many updates old the weights are; NULL: not at all */
     bool updates_each;         /* one update per micro-batch, so nothing can be clipped; else one per step */
-    /* Versions of its weights that a stage keeps: it computes with the oldest. NULL: one. Asynchronous schedules only.
-     */
+    /* Gives the versions of its weights that a stage keeps, of which it computes with the oldest; NULL: one.
+     * Asynchronous schedules have it alone. */
     int (*versions)(const struct schedule_place *place);
     bool folded; /* two chunks, the second from the last stage back to the first */
     bool copies; /* each chunk is a stage of a copy of the whole model; copies take micro-batches in turn */
@@ -48,8 +48,8 @@ struct schedule {
     /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. The opening comes
      * first; without it the order repeats step by step. */
     int (*order)(const struct schedule_place *place, struct action *out);
-    /* The largest number of (micro-batch, chunk) in flight in closed form; a test of the order. May be NULL: none is
-     * known. */
+    /* Gives the largest number of (micro-batch, chunk) in flight in closed form; a test of the order. May be NULL: none
+     * is known. */
     int (*in_flight)(const struct schedule_place *place);
 };
 extern const struct schedule *const schedules[]; /* from schedules.def, NULL-terminated */
@@ -60,48 +60,48 @@ enum {
     SCHEDULE_COUNT
 };
 int schedule_find(const char *name); /* index, or -1 */
-/* Chunks lie round by round; here they are counted in the order of layers, copy after copy: which one a stage's chunk
- * is, and back. */
+/* These give pieces of chunks, which lie round by round: counted in the order of layers, copy after copy, which one a
+ * stage's chunk is, and back. */
 int schedule_piece(const struct schedule *schedule, int stages, int stage, int chunk);
 int schedule_stage(const struct schedule *schedule, int stages, int piece);
-/* Pieces into which the layers are cut; every copy is cut alike. */
+/* Counts the pieces into which the layers are cut; every copy is cut alike. */
 int schedule_pieces(const struct schedule *schedule, int stages, int chunks);
 /* Gives a piece its layers, in every copy. */
 void schedule_set_piece(struct plan *plan, int piece, struct layer_range range);
-/* Micro-batches must be a multiple of it. */
+/* Gives the number of which micro-batches must be a multiple. */
 int schedule_unit(const struct schedule *schedule, int stages);
 int schedule_least_chunks(const struct schedule *schedule);
-/* What Megatron-Core's --microbatch-group-size-per-virtual-pipeline-stage may be: groups of at least as many
+/* True when Megatron-Core's --microbatch-group-size-per-virtual-pipeline-stage may be that: groups of at least as many
  * micro-batches as stages, and of what is left over none or no less (megatron/core/pipeline_parallel/schedules.py,
  * forward_backward_pipelining_with_interleaving). */
 bool schedule_group_legal(int stages, int micro_batches, int group);
-/* The least of them: the stages, where they divide. 0: there are fewer micro-batches than stages. */
+/* Gives the least of them: the stages, where they divide; 0: there are fewer micro-batches than stages. */
 int schedule_least_group(int stages, int micro_batches);
-/* The one that is said, else the least. */
+/* Gives the group that is said, else the least. */
 int schedule_place_group(const struct schedule_place *place);
-/* The plan's; 1 where the schedule has none. */
+/* Gives the plan's group; 1 where the schedule has none. */
 int schedule_group(const struct plan *plan);
-/* legal() of schedules whose two chunks are copies. */
+/* Checks as legal() does for schedules whose two chunks are copies. */
 bool schedule_check_copies(const struct plan *plan, struct error *err);
-/* Whether the schedule takes these numbers, by its flags alone: legal() may know more. */
+/* True when the schedule takes these numbers, by its flags alone: legal() may know more. */
 bool schedule_takes(const struct schedule *schedule, int stages, int chunks, int micro_batches);
 
-/* Versions of its weights that a stage of the plan keeps. */
+/* Gives the versions of its weights that a stage of the plan keeps. */
 int schedule_versions(const struct plan *plan, int stage);
-/* Updates of each weight in a step. */
+/* Counts updates of each weight in a step. */
 int schedule_updates(const struct plan *plan);
-/* The version with which the stage computes a micro-batch, 0 being the newest at the beginning of the step; the
+/* Gives the version with which the stage computes a micro-batch, 0 being the newest at the beginning of the step; the
  * opening's are older than all updates. Its own update makes the version schedule_versions() later. */
 int schedule_version(const struct plan *plan, int stage, int micro, enum step_part part);
 
-/* A pipeline of `stages` stages with one chunk and no replicas. */
+/* Gives a stage's place in a pipeline of `stages` stages with one chunk and no replicas. */
 struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight);
 struct schedule_place schedule_place_of(const struct plan *plan, int stage);
-/* Largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches (times chunks) whose activations
- * are alive at once. */
+/* Gives the largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches (times chunks) whose
+ * activations are alive at once. */
 int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place);
-/* The same for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights' gradients. Where
- * steps run into each other, places for activations that repeat with every step: each micro-batch has the same place in
+/* Gives it for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights' gradients. Where
+ * steps run into each other, places for activations repeat with every step: each micro-batch has the same place in
  * every step, so that m micro-batches of which n are held take ceil(m / floor(m / n)) of them. */
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place);
 #endif

@@ -11,7 +11,7 @@ struct stall_search {
     const void *self;
 };
 
-/* What the instruction waits for inside its stage: its lane, then its waits. False: it is ready. */
+/* Finds what the instruction waits for inside its stage: its lane, then its waits. False: it is ready. */
 static bool blocker_inside(const struct stall_search *s, struct node at, struct node *next)
 {
     const struct stage_program *list = &s->program->stages[at.stage];
@@ -83,7 +83,7 @@ bool stall_fail(const struct program *program, const struct pairing *pairing,
     struct node start;
     if (!first_blocked(&s, &start))
         return fail_kind(err, ERROR_BUG, "program: reported as stalled, but everything finished");
-    /* Floyd's two runners: every unfinished instruction has one blocker, so the walk must come around. */
+    /* Floyd's two runners find the circle: each unfinished instruction has a blocker, so the walk must come around. */
     struct node slow = step(&s, start), fast = step(&s, slow);
     while (!same(slow, fast)) {
         slow = step(&s, slow);

@@ -1,10 +1,10 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 
-/* Time in slots of one pass each, as if all took as long. A micro-batch goes down one stage per slot and comes back up,
- * the next one follows two slots later. So a stage has forwards of the first copy and backwards of the second in one of
- * every two slots, forwards of the second copy and backwards of the first in the other; half as many micro-batches as
- * stages of either kind, then as many of the other. */
+/* Counts time in slots of one pass each, as if all took as long. A micro-batch goes down one stage per slot and comes
+ * back up, the next one follows two slots later. So a stage has forwards of the first copy and backwards of the second
+ * in one of every two slots, forwards of the second copy and backwards of the first in the other; half as many
+ * micro-batches as stages of either kind, then as many of the other. */
 static struct action pass_of(const struct schedule_place *place, int chunk, int number)
 {
     int half = place->stages / 2, round = number / place->stages, at = number % place->stages;

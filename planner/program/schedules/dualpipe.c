@@ -35,7 +35,7 @@ static void fill(struct writing *w)
     }
 }
 
-/* A forward pass of one copy beside a backward pass of the other. */
+/* Runs a forward pass of one copy beside a backward pass of the other. */
 static void run_full(struct writing *w)
 {
     int forwards = w->list.done[ACTION_FORWARD][w->own];
@@ -52,7 +52,7 @@ static void run_full(struct writing *w)
     }
 }
 
-/* Half of the backward passes that follow each other put their weights' gradients off. */
+/* Puts off the weights' gradients of half of the backward passes that follow each other. */
 static void put_off(struct writing *w)
 {
     int passes = 2 * (w->outer + 1);
@@ -65,7 +65,7 @@ static void put_off(struct writing *w)
     }
 }
 
-/* In the order in which they were put off: the two copies in turn, then this half's own. */
+/* Adds them in the order in which they were put off: the two copies in turn, then this half's own. */
 static void add_late(struct writing *w)
 {
     int count = w->outer + 1, first = count % 2 ? w->own : w->other, second = count % 2 ? w->other : w->own;

@@ -1,8 +1,8 @@
 #include "planner/program/schedule.h"
 #include "base/num.h"
 
-/* The i-th forward of a stage: the first group of micro-batches through all its chunks in turn, then the next ones; the
- * last group is what is left. */
+/* Gives the i-th forward of a stage: the first group of micro-batches goes through all its chunks in turn, then the
+ * next ones; the last group is what is left. */
 static struct action forward_at(const struct schedule_place *place, int group, int i)
 {
     int first = i / (group * place->chunks) * group, within = i - first * place->chunks,
@@ -10,7 +10,7 @@ static struct action forward_at(const struct schedule_place *place, int group, i
     return (struct action){ .kind = ACTION_FORWARD, .micro = first + within % size, .chunk = within / size };
 }
 
-/* Backward is the same with the chunks from the last to the first. */
+/* Gives the i-th backward, which is the same with the chunks from the last to the first. */
 static struct action backward_at(const struct schedule_place *place, int group, int i)
 {
     struct action action = forward_at(place, group, i);
@@ -19,7 +19,7 @@ static struct action backward_at(const struct schedule_place *place, int group, 
     return action;
 }
 
-/* Forwards until the first backward: until the first micro-batch is through the last chunk and back. */
+/* Counts forwards until the first backward: until the first micro-batch is through the last chunk and back. */
 static int in_flight(const struct schedule_place *place)
 {
     int64_t warm = 2 * (int64_t)(place->stages - place->stage - 1) +

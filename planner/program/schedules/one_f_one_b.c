@@ -1,8 +1,8 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 
-/* Warm-up forwards, one per stage that lies behind, then one backward and one forward in turn, then the remaining
- * backwards. */
+/* Begins with warm-up forwards, one per stage that lies behind, then takes one backward and one forward in turn, then
+ * the remaining backwards. */
 static int order(const struct schedule_place *place, struct action *out)
 {
     int micro_count = place->micro_count, warm = place->ahead + place->extra_in_flight, forward = 0, count = 0;

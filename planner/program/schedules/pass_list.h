@@ -11,7 +11,7 @@ struct pass_list {
     int done[4][2]; /* [enum action_kind][chunk] */
 };
 
-/* The next pass of the kind that the chunk has. */
+/* Adds the next pass of the kind that the chunk has. */
 static inline void pass_add(struct pass_list *list, enum action_kind kind, int chunk)
 {
     int micro = list->done[kind][chunk]++ * list->copies + chunk % list->copies;
@@ -22,14 +22,14 @@ static inline void pass_add(struct pass_list *list, enum action_kind kind, int c
     list->count++;
 }
 
-/* Both halves of a backward pass at once. */
+/* Adds both halves of a backward pass at once. */
 static inline void pass_add_backward(struct pass_list *list, int chunk)
 {
     pass_add(list, ACTION_BACKWARD_INPUT, chunk);
     pass_add(list, ACTION_BACKWARD_WEIGHT, chunk);
 }
 
-/* As many micro-batches as the pattern needs, at least those of the step. */
+/* Gives as many micro-batches as the pattern needs, at least those of the step. */
 static inline int pass_micro_batches(const struct schedule_place *place, int full)
 {
     return place->micro_count > full ? place->micro_count : full;

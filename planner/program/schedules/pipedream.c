@@ -1,6 +1,6 @@
 #include "planner/program/schedules/steady.h"
 
-/* Weight stashing: a version for each micro-batch that the stage holds. */
+/* Stashes weights: there is a version for each micro-batch that the stage holds. */
 static int versions(const struct schedule_place *place)
 {
     return place->ahead;

@@ -1,6 +1,6 @@
 #include "planner/program/schedules/steady.h"
 
-/* The one that the step computes with, and the one that the next step already uses. */
+/* Keeps the version that the step computes with, and the one that the next step already uses. */
 static int versions(const struct schedule_place *place)
 {
     (void)place;

@@ -3,13 +3,13 @@
 #define CLEAVE_PROGRAM_SCHEDULES_STEADY_H
 #include "planner/program/schedule.h"
 
-/* Forwards that a stage is ahead of its backwards: one per stage that lies behind it. */
+/* Counts forwards that a stage is ahead of its backwards: one per stage that lies behind it. */
 static inline int steady_lead(const struct schedule_place *place)
 {
     return place->ahead - 1;
 }
 
-/* The opening: the lead. Then one forward and one backward in turn, the last forwards for the next step. */
+/* Opens with the lead; then one forward and one backward come in turn, the last forwards for the next step. */
 static inline int steady_order(const struct schedule_place *place, struct action *out)
 {
     int lead = steady_lead(place), micro_count = place->micro_count, count = 0;
@@ -32,6 +32,6 @@ static inline int steady_in_flight(const struct schedule_place *place)
     return place->ahead;
 }
 
-/* What no asynchronous schedule can do. */
+/* Refuses what no asynchronous schedule can do. */
 bool steady_legal(const struct plan *plan, struct error *err);
 #endif

@@ -1,6 +1,6 @@
 #include "planner/program/schedules/pass_list.h"
 
-/* Down to the fold, then first backward passes as soon as they can be. */
+/* Goes down to the fold, then first backward passes come as soon as they can be. */
 static void warm_up(struct pass_list *w, const struct schedule_place *place)
 {
     for (int i = 0; i < 2 * (place->stages - place->stage) - 1; i++)
@@ -15,7 +15,7 @@ static void warm_up(struct pass_list *w, const struct schedule_place *place)
     }
 }
 
-/* Inputs' gradients first, weights' gradients where others would wait. */
+/* Takes inputs' gradients first, weights' gradients where others would wait. */
 static void drain(struct pass_list *w, const struct schedule_place *place)
 {
     for (int i = 0; i < place->stage; i++) {

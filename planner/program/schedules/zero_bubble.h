@@ -3,8 +3,8 @@
 #define CLEAVE_PROGRAM_SCHEDULES_ZERO_BUBBLE_H
 #include "planner/program/schedule.h"
 
-/* `warm` forwards, then backwards for inputs and forwards in turn; each micro-batch's backward for weights comes after
- * `late` further backwards for inputs, or where forwards have run out. */
+/* Takes `warm` forwards, then backwards for inputs and forwards in turn; each micro-batch's backward for weights comes
+ * after `late` further backwards for inputs, or where forwards have run out. */
 static inline int zero_bubble_order(const struct schedule_place *place, int warm, int late, struct action *out)
 {
     int micro_count = place->micro_count, forward = 0, weight = 0, count = 0;
