@@ -128,7 +128,7 @@ bool verify_order(const struct program *program, struct error *err)
 }
 
 /* ---- the border between steps ---- */
-/* The buffer whose bytes the next step reads as `as`; -1: none. */
+/* Gives the buffer whose bytes the next step reads as `as`; -1: none. */
 static int made_ahead(const struct program *program, int as)
 {
     for (int b = 0; b < program->buffer_count; b++)
@@ -137,7 +137,7 @@ static int made_ahead(const struct program *program, int as)
     return -1;
 }
 
-/* Nothing else may begin in the bytes once they hold what the next step reads. */
+/* Checks that nothing else begins in the bytes once they hold what the next step reads. */
 static bool check_kept(const struct program *program, const struct life *lives, int b, struct error *err)
 {
     const struct buffer *kept = &program->buffers[b];
@@ -152,7 +152,7 @@ static bool check_kept(const struct program *program, const struct life *lives, 
     return true;
 }
 
-/* What the first step reads of the opening, a later one reads of the step before, in the same bytes. */
+/* Checks that what the first step reads of the opening a later one reads of the step before, in the same bytes. */
 static bool check_border(const struct program *program, const struct life *lives, struct error *err)
 {
     for (int b = 0; b < program->buffer_count; b++) {
@@ -173,7 +173,7 @@ static bool check_border(const struct program *program, const struct life *lives
     return true;
 }
 
-/* Openings exist only after lifetimes were split, which the layout does. */
+/* Checks openings, which exist only after lifetimes were split, as the layout does. */
 static bool verify_border(const struct program *program, struct error *err)
 {
     bool any = false;

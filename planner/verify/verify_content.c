@@ -46,7 +46,7 @@ static bool expect(struct content *c, int buffer, unsigned wanted)
                        (unsigned)found);
 }
 
-/* A summand must be partial over the same atoms as the sum. */
+/* Puts content; a summand must be partial over the same atoms as the sum. */
 static bool put(struct content *c, int buffer, unsigned mask, bool adds)
 {
     if (adds && !expect(c, buffer, mask))
@@ -69,7 +69,7 @@ static bool expect_copies(struct content *c, int buffer, uint64_t wanted)
                        buffer, (unsigned long long)wanted, (unsigned long long)c->copies[buffer]);
 }
 
-/* What a transfer or a local step does to the set; a use wants all, a message one's own. */
+/* Follows what a transfer or a local step does to the set; a use wants all, a message one's own. */
 static bool check_copies(struct content *c, const struct instr *instr, const struct pair *pair)
 {
     const struct buffer *source = pair->source >= 0 ? &c->program->buffers[pair->source] : NULL;
@@ -86,7 +86,7 @@ static bool check_copies(struct content *c, const struct instr *instr, const str
 }
 
 /* ---- kernels ---- */
-/* Micro-batches follow one recipe: each segment's is read once. ROLE_OUT is what the kernel writes. */
+/* Gives a segment's masks, read once, as micro-batches follow one recipe. ROLE_OUT is what the kernel writes. */
 static const struct segment_masks *masks_of(struct content *c, int segment)
 {
     const struct program *p = c->program;

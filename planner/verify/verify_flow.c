@@ -36,7 +36,7 @@ static int *rounds_of(const struct flow *f, int segment, int slot, int micro)
     return &f->rounds[(segment * WORK_SLOTS + slot) * f->program->plan->micro_batch_count + micro];
 }
 
-/* A ring rotates operands that carry no weights, so weight gradients are one piece of work. */
+/* Counts rounds: a ring rotates operands that carry no weights, so weight gradients are one piece of work. */
 static int wanted_rounds(const struct program *program, int segment, enum phase phase)
 {
     if (phase == PHASE_BACKWARD_WEIGHT && program->assignments[segment].ring_atom >= 0)
@@ -120,7 +120,7 @@ static bool check_work(const struct flow *f)
 }
 
 /* ---- sums and results ---- */
-/* Each version of a source may be added to a destination once. */
+/* Checks that each version of a source is added to a destination only once. */
 static bool check_sums(struct flow *f, int stage, int index, const struct instr *instr)
 {
     for (int k = 0; instr->op != OP_COMPUTE && k < instr->pair_count; k++) {
@@ -141,7 +141,7 @@ static bool check_sums(struct flow *f, int stage, int index, const struct instr 
     return true;
 }
 
-/* Results that only an instruction later in the list can want. Kernels write all their outputs, wanted or not. */
+/* True of results that only a later instruction in the list can want. Kernels write all outputs, wanted or not. */
 static bool must_be_read(const struct program *program, const struct instr *instr, const struct buffer *buffer)
 {
     if (buffer_outlives_step(buffer) || buffer->kind == BUFFER_SCALAR || instr->part == STEP_AHEAD)
@@ -156,7 +156,7 @@ static bool fail_unread(const struct flow *f, int stage, int b)
     return verify_fail(f->program, stage, f->buffers[b].pending, f->err, "its result in buffer %d is never read", b);
 }
 
-/* Parts are whole after one round, and what travels around a ring is passed on between rounds. */
+/* True while rounds follow: parts are whole after one, and what travels around a ring is passed on between them. */
 static bool more_rounds(const struct program *program, const struct instr *instr, int slot, const struct buffer *buffer)
 {
     if (instr->op != OP_COMPUTE || buffer->part_count > 1 ||
@@ -173,7 +173,7 @@ static bool in_place(const struct program *program, const struct instr *instr, i
     return pair->source == pair->destination;
 }
 
-/* The gradient of a value is the sum over all its readers: the producer's backward pass comes last. */
+/* True when it adds too late: a value's gradient is the sum over all readers, so the producer's backward comes last. */
 static bool adds_late(const struct program *program, const struct instr *instr, const struct access *access, bool taken)
 {
     bool adds = instr->op == OP_COMPUTE ? !access->starts : instr->accumulate;
@@ -224,8 +224,8 @@ static bool check_stage(struct flow *f, int stage)
 }
 
 /* ---- the optimizer's step ---- */
-/* Every trainable stored weight is updated, as often per step as the schedule says: the step before left it so. Its
- * versions take turns, each update makes the next of the newest. */
+/* Checks that every trainable stored weight is updated, as often per step as the schedule says: the step before left it
+ * so. Its versions take turns, each update makes the next of the newest. */
 static bool check_version(const struct flow *f, int stage, int index, const struct instr *instr, int made)
 {
     const struct program *p = f->program;
@@ -267,8 +267,8 @@ static bool check_updates(struct flow *f, int stage, int *updates)
     return true;
 }
 
-/* The squares of every trainable weight are added on one of the stages that hold it: once for each buffer that is
- * updated there. */
+/* Checks that the squares of every trainable weight are added on one of the stages that hold it: once for each buffer
+ * that is updated there. */
 static bool check_norms(const struct flow *f, int *norms, int *updates)
 {
     const struct program *p = f->program;

@@ -3,19 +3,19 @@
 #define CLEAVE_VERIFY_VERIFY_PARTS_H
 #include "planner/program/pairing.h"
 
-/* "stage 1 (ranks 4 to 7) instr 12 (...): " before the message; always false. */
+/* Puts "stage 1 (ranks 4 to 7) instr 12 (...): " before the message; always returns false. */
 bool verify_fail(const struct program *program, int stage, int index, struct error *err, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* Every index in its range, every operand of the kind that its place asks for. All other parts rely on it. */
+/* Checks that every index is in its range, every operand of the kind for its place. All other parts rely on it. */
 bool verify_structure(const struct program *program, struct error *err);
-/* Offsets inside the arena; what persists apart from each other and from the workspace. */
+/* Checks that offsets lie in the arena, and what persists apart from each other and from the workspace. */
 bool verify_arena(const struct program *program, struct error *err);
 /* Reads, writes and reuse of bytes are ordered by lanes and waits, and every read finds its own content. */
 bool verify_order(const struct program *program, struct error *err);
-/* Each piece of work is there exactly once, nothing is added twice, nothing is moved for nobody. */
+/* Checks that each piece of work is there exactly once, nothing is added twice, nothing is moved for nobody. */
 bool verify_flow(const struct program *program, struct error *err);
-/* Who reads a sum finds it complete, or partial over the atoms that it asks for; weights end whole. */
+/* Checks that who reads a sum finds it complete, or partial over the atoms that it asks for; weights end whole. */
 bool verify_content(const struct program *program, struct error *err);
-/* One issue order over all groups, and no stall where a send ends only together with its receive. */
+/* Checks that one issue order serves all groups, without stalls where a send ends only together with its receive. */
 bool verify_progress(const struct program *program, const struct pairing *pairing, struct error *err);
 #endif

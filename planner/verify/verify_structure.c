@@ -34,7 +34,7 @@ static bool check_numbers(const struct number *numbers, size_t count, const char
     return true;
 }
 
-/* The versions of a weight are neighbours, in order, and alike. */
+/* True when the versions of a weight are neighbours, in order, and alike. */
 static bool versions_fit(const struct program *program, int b)
 {
     const struct buffer *buffer = &program->buffers[b];
@@ -50,7 +50,7 @@ static bool versions_fit(const struct program *program, int b)
     return fit;
 }
 
-/* What the buffer wraps is of its own stage and size. */
+/* True when what the buffer wraps is of its own stage and size. */
 static bool wrap_fits(const struct program *program, const struct buffer *buffer)
 {
     const struct buffer *wrapped = buffer->wraps > 0 ? &program->buffers[buffer->wraps - 1] : buffer;
@@ -151,7 +151,7 @@ static bool same_family(enum family a, enum family b)
     return a == b || a == FAMILY_ANYTHING || b == FAMILY_ANYTHING;
 }
 
-/* What a role asks for: which of the graph's operands, of what kinds. */
+/* Gives what a role asks for: which of the graph's operands, of what kinds. */
 static const struct operand *graph_operand(const struct segment *segment, enum role role, int place)
 {
     switch (role) {
@@ -232,7 +232,7 @@ static bool check_compute(const struct program *program, int stage, int index, s
     return true;
 }
 
-/* A copy to or from the host changes nothing. */
+/* True when both have one form; a copy to or from the host changes nothing of it. */
 static bool same_form(const struct buffer *a, const struct buffer *b)
 {
     struct buffer moved = *a;
@@ -257,7 +257,7 @@ static bool check_memory(const struct program *program, int stage, int index, co
     return true;
 }
 
-/* A conversion moves one thing from layout to layout; a sum over micro-batches may end in a buffer of none. */
+/* True when a conversion moves one thing between layouts; a sum over micro-batches may end in a buffer of none. */
 static bool same_content(const struct instr *instr, const struct buffer *source, const struct buffer *destination)
 {
     enum family from = family_of[source->kind], to = family_of[destination->kind];
@@ -276,7 +276,7 @@ static bool same_content(const struct instr *instr, const struct buffer *source,
     return !state && same_family(from, to);
 }
 
-/* The norm, the state that was fetched, or another version of the weight that is updated. */
+/* True for the norm, the state that was fetched, or another version of the weight that is updated. */
 static bool suits_update(const struct program *program, const struct instr *instr, const struct pair *pair)
 {
     int updated = program->pairs[instr->pair_first].destination;
@@ -288,7 +288,7 @@ static bool suits_update(const struct program *program, const struct instr *inst
     return pair->destination == -1 && (version || b->kind == BUFFER_SCALAR);
 }
 
-/* An update finds its state on the device. */
+/* Checks that an update finds its state on the device. */
 static bool check_state(const struct program *program, int stage, int index, struct error *err)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
