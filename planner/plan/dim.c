@@ -55,7 +55,7 @@ bool dimension_is_over_experts(const struct dimension *dimension)
     return dimension_prefers(dimension, TAG_EXPERT) && !dimension->splits_batch;
 }
 
-/* Their transfers run in one lane, at the same times. */
+/* True when their transfers run in one lane, at the same times. */
 static bool moves_alike(const struct dimension *a, const struct dimension *b)
 {
     return a->lane == b->lane && a->ring == b->ring && a->defer == b->defer;
@@ -103,8 +103,8 @@ static bool weight_carries(const struct segment *segment, int axis)
     return false;
 }
 
-/* An output without the axis must know how its partial results combine. A log-sum-exp needs its running state, so it
- * folds in time (rings) only. */
+/* True when an output without the axis knows how its partial results combine. A log-sum-exp needs its running state, so
+ * it folds in time (rings) only. */
 static bool folds(const struct segment *segment, int axis)
 {
     if (segment->axes[axis].fold == FOLD_LSE)
@@ -116,7 +116,7 @@ static bool folds(const struct segment *segment, int axis)
     return true;
 }
 
-/* Or carries a state along the sequence, which is as good a reason to leave it whole. */
+/* True when a segment has keys, or carries a state along the sequence, as good a reason to leave that whole. */
 static bool has_key(const struct segment *segment)
 {
     if (kernel_facts[segment->kernel].scans)

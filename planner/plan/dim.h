@@ -39,25 +39,25 @@ enum dimension_index {
     DIM_COUNT
 };
 int dimension_find(const char *name); /* index, or -1 */
-/* Whether the tag is among its preferences. */
+/* True when the tag is among its preferences. */
 bool dimension_prefers(const struct dimension *dimension, enum axis_tag tag);
-/* Whether its ranks have sequences of their own and nothing else: a layer is alike for any number of them. */
+/* True when its ranks have sequences of their own and nothing else: a layer is alike for any number of them. */
 bool dimension_deals_batch(const struct dimension *dimension);
-/* Whether data-parallel ranks may go by it in the search's space: what splits alike without sharding is its twin. */
+/* True when data-parallel ranks may go by it in the search's space; its twin splits alike without sharding. */
 bool dimension_is_data(const struct dimension *dimension);
-/* Whether tensor-parallel ranks may, those that share out the sequence as well left aside. */
+/* True when tensor-parallel ranks may, those that share out the sequence as well left aside. */
 bool dimension_is_tensor(const struct dimension *dimension);
-/* Whether its ranks share out the experts, those of data-parallel ones left aside. */
+/* True when its ranks share out the experts, those of data-parallel ones left aside. */
 bool dimension_is_over_experts(const struct dimension *dimension);
-/* The dimension that splits alike but for the experts, which its ranks share out; or -1. */
+/* Gives the dimension that splits alike but for the experts, which its ranks share out; or -1. */
 int dimension_over_experts(int dimension);
-/* The dimension that splits alike and over which ZeRO does not shard, or -1: the replicating twin of a sharding one. */
+/* Gives the replicating twin of a sharding one, which splits alike and over which ZeRO does not shard; or -1. */
 int dimension_replica(int dimension);
 
 enum { AXIS_UNSPLIT = -1, AXIS_PASS = -2 };
-/* The axis of the segment that the dimension splits into `parts`, or AXIS_UNSPLIT. left[i]: what earlier atoms have
- * left of axis i (BATCH already divided by micro-batches). The first tag wins whose axis exists, is not fixed, divides
- * in multiples of its grain and folds if some output lacks it. */
+/* Gives the axis of the segment that the dimension splits into `parts`, or AXIS_UNSPLIT. left[i]: what earlier atoms
+ * have left of axis i (BATCH already divided by micro-batches). The first tag wins whose axis exists, is not fixed,
+ * divides in multiples of its grain and folds if some output lacks it. */
 int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts,
                    const int64_t left[MAX_AXES]);
 #endif

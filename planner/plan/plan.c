@@ -161,7 +161,7 @@ int plan_atom_coordinate(const struct plan *plan, int stage, int local_rank, int
     return local_rank / inner % size[atom];
 }
 
-/* Sequences are dealt out alike over two atoms or over their product. */
+/* True when sequences are dealt out alike over two atoms or over their product. */
 static bool alike(const struct plan *plan, int atom)
 {
     for (int l = 0; l < plan->layer_count; l++) {
@@ -341,7 +341,7 @@ void plan_free(struct plan *plan)
     free(plan);
 }
 
-/* Field by field: structs have padding, whose bytes are no decision. */
+/* Hashes field by field: structs have padding, whose bytes are no decision. */
 uint64_t plan_hash(const struct plan *plan)
 {
     uint64_t hash = HASH_START;

@@ -26,20 +26,20 @@ enum {
     PLAN_MAX_SLICES = 1 << 14
 };
 
-/* What of a layer is forgotten forward and computed again before its backward pass: what kernels make that are cheap;
- * what does not leave the layer, of which what backward reads is made; or all of the copy of a repeated block that the
- * layer belongs to but what enters the block, and then its whole forward pass runs again, as training frameworks do
- * it (Chen et al. 2016). */
+/* Says what of a layer is forgotten forward and computed again before its backward pass: what kernels make that are
+ * cheap; what does not leave the layer, of which what backward reads is made; or all of the copy of a repeated block
+ * that the layer belongs to but what enters the block, and then its whole forward pass runs again, as training
+ * frameworks do it (Chen et al. 2016). */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_BLOCK, RECOMPUTE_COUNT };
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
 
-/* What a layer keeps in host memory while nobody reads it: activations from their last reader forward until backward,
- * the optimizer's state between updates. */
+/* Says what a layer keeps in host memory while nobody reads it: activations from their last reader forward until
+ * backward, the optimizer's state between updates. */
 enum offload { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_COUNT };
 extern const char *const offload_names[OFFLOAD_COUNT + 1];
 
-/* When what ZeRO-3 gathered goes back to shards (FSDP: reshard_after_forward): after each pass of its layer, "true", or
- * after the last pass of the step, "false". */
+/* Says when what ZeRO-3 gathered goes back to shards (FSDP: reshard_after_forward): after each pass of its layer,
+ * "true", or after the last pass of the step, "false". */
 enum reshard { RESHARD_EACH_PASS, RESHARD_EACH_STEP, RESHARD_COUNT };
 extern const char *const reshard_names[RESHARD_COUNT + 1];
 
@@ -62,11 +62,11 @@ struct plan_stage {
 struct layer_range {
     int first, count;
 };
-/* By which stages order their receives where messages may overtake each other (planner/program/clock.h): passes of a
- * kind all take the same, or as long as their floating-point operations say. */
+/* Says by which clock stages order their receives where messages may overtake each other (planner/program/clock.h):
+ * passes of a kind all take the same, or as long as their floating-point operations say. */
 enum plan_clock { CLOCK_EVEN, CLOCK_WORK, CLOCK_COUNT };
 extern const char *const plan_clock_names[CLOCK_COUNT + 1];
-/* Without padding: two are equal when their bytes are. */
+/* It has no padding: two are equal when their bytes are. */
 struct plan_layer {
     int8_t dim[MAX_ATOMS]; /* enum dimension_index of each mesh atom in this layer */
     int8_t zero;           /* 0..3, over the atoms whose dimension shards */
@@ -109,10 +109,10 @@ struct plan {
 
 /* Unfolds the model for the plan: its batch, sequence and padding, its order of the layers. */
 bool plan_graph(struct graph **out, const struct model *model, const struct plan *plan, struct error *err);
-/* The same; where it fails, *key is the decision at fault, as the plan file names it. */
+/* Unfolds likewise; where it fails, *key is the decision at fault, as the plan file names it. */
 bool plan_graph_at(struct graph **out, const char **key, const struct model *model, const struct plan *plan,
                    struct error *err);
-/* The file's index of the layer at that place of the plan's order. */
+/* Gives the file's index of the layer at that place of the plan's order. */
 static inline int plan_layer_at(const struct plan *plan, int place)
 {
     return plan->order ? plan->order[place] : place;
@@ -120,56 +120,56 @@ static inline int plan_layer_at(const struct plan *plan, int place)
 /* Takes a copy of the order, (layer_count); of the file's own, none. False: out of memory. */
 bool plan_set_order(struct plan *plan, const int *order);
 
-/* Where the stage's ranks begin when stages lie in order: behind those of the stage before. */
+/* Gives where the stage's ranks begin when stages lie in order: behind those of the stage before. */
 int plan_stage_next_rank(const struct plan *plan, int stage);
 int plan_stage_rank_count(const struct plan *plan, int stage);
 int plan_stage_of_rank(const struct plan *plan, int rank);
 /* Copies of the whole model that the stages' chunks hold; micro-batch i goes through copy i % copies. 1 unless the
  * schedule runs several. */
 int plan_copies(const struct plan *plan);
-/* The stage that holds the layer in the first copy; of replicas that take turns the first. */
+/* Gives the stage that holds the layer in the first copy; of replicas that take turns the first. */
 int plan_stage_of_layer(const struct plan *plan, int layer);
-/* The same in another copy. */
+/* Gives the stage that holds it in another copy. */
 int plan_stage_of_copy(const struct plan *plan, int layer, int copy);
-/* How many replicas of the stage take turns; 1: it takes every micro-batch. */
+/* Counts the replicas of the stage that take turns; 1: it takes every micro-batch. */
 int plan_stage_turns(const struct plan *plan, int stage);
-/* The stage that runs the layer for the micro-batch. */
+/* Gives the stage that runs the layer for the micro-batch. */
 int plan_stage_of_work(const struct plan *plan, int layer, int micro);
-/* Sequences of a micro-batch on one replica, as most layers of each stage share out the batch; 0: stages differ, or it
- * does not divide. */
+/* Gives the sequences of a micro-batch on one replica, as most layers of each stage share out the batch; 0: stages
+ * differ, or it does not divide. */
 int64_t plan_micro_batch_size(const struct plan *plan);
-/* Micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
+/* Counts the micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
 int plan_stage_micro_batches(const struct plan *plan, int stage);
 struct layer_range plan_stage_chunk(const struct plan *plan, int stage, int chunk);
 /* Adds the stage to a list of different ones, ascending, unless it is there. False: there is no room for it. */
 bool plan_add_stages(int *stages, int *count, int most, int stage);
 bool plan_stage_holds(const struct plan *plan, int stage, int layer);
-/* Coordinate along an atom of the stage's local rank (global rank - first_rank). */
+/* Gives the coordinate along an atom of the stage's local rank (global rank - first_rank). */
 int plan_atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom);
-/* A plan with `stages` stages and `layers` layers, all fields zero but slices and loss_chunks 1, dims none, atoms 1.
- * NULL: out of memory. */
+/* Makes a plan with `stages` stages and `layers` layers, all fields zero but slices and loss_chunks 1, dims none, atoms
+ * 1. NULL when out of memory. */
 struct plan *plan_new(int stage_count, int layer_count);
-/* Room for `chunks` chunks on every stage; later ones are empty until they are set. False: out of memory. */
+/* Makes room for `chunks` chunks on every stage; later ones are empty until they are set. False when out of memory. */
 bool plan_set_chunks(struct plan *plan, int chunks);
 void plan_set_chunk(struct plan *plan, int stage, int chunk, struct layer_range range);
 struct plan *plan_copy(const struct plan *plan); /* NULL: out of memory */
 void plan_free(struct plan *plan);               /* accepts NULL */
 /* Joins neighbouring atoms that split the batch and that no layer tells apart: the same plan with a simpler mesh. */
 void plan_join_atoms(struct plan *plan);
-/* The way back: to atoms of these sizes (atom_count), of which one or more that follow each other make up each of the
- * plan's. False, the plan unchanged: they do not. */
+/* Splits atoms back to these sizes (atom_count), of which one or more that follow each other make up each of the
+ * plan's. False, and the plan unchanged, when they do not. */
 bool plan_split_atoms(struct plan *plan, int atom_count, const int *size);
 bool plan_layer_offloads_activations(const struct plan_layer *layer);
 bool plan_layer_offloads_optimizer(const struct plan_layer *layer);
-/* Whether weights that it gathers stay gathered until their last use in the step. */
+/* True when weights that it gathers stay gathered until their last use in the step. */
 bool plan_layer_keeps_gathered(const struct plan_layer *layer);
-/* The ZeRO stage of the weights of one of its segments: some operators may be replicated (Jiang et al. 2023, OSDP). */
+/* Gives the ZeRO stage of one of its segments' weights: some operators may be replicated (Jiang et al. 2023, OSDP). */
 int plan_layer_zero_of(const struct plan_layer *layer, const struct segment *segment);
-/* The ZeRO stage of a layer on a stage that holds it, as it takes effect: 0 where no two ranks share out its shards. */
+/* Gives the ZeRO stage of a layer as it takes effect on a stage: 0 where no two ranks share out its shards. */
 int plan_zero_on(const struct plan *plan, const struct plan_stage *stage, int layer);
-/* The first layer that keeps something in host memory; -1: none does. */
+/* Gives the first layer that keeps something in host memory; -1: none does. */
 int plan_first_offload(const struct plan *plan);
-/* Whether two layers were decided alike. */
+/* True when two layers were decided alike. */
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
 /**
  * Everything that makes a plan illegal for this graph: layers not covered, ranks not contiguous, a batch that does not
@@ -177,8 +177,8 @@ bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
  * atom is allowed and has no effect. Lowering trusts a plan that passed.
  */
 bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err);
-/* The same; where it refuses, *key is the decision at fault, as the plan file names it. */
+/* Checks likewise; where it refuses, *key is the decision at fault, as the plan file names it. */
 bool plan_check_at(const char **key, const struct plan *plan, const struct graph *graph, struct error *err);
-/* 64-bit hash of all decisions. */
+/* Gives a 64-bit hash of all decisions. */
 uint64_t plan_hash(const struct plan *plan);
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A replica that takes turns is its predecessor once more. */
+/* Checks that a replica that takes turns is its predecessor once more. */
 static bool check_turn(const struct plan *plan, int s, struct error *err)
 {
     const struct plan_stage *stage = &plan->stages[s], *before = stage - 1;
@@ -28,7 +28,7 @@ static bool check_turn(const struct plan *plan, int s, struct error *err)
     return true;
 }
 
-/* One round of chunks, which begins at *layer. */
+/* Checks one round of chunks, which begins at *layer. */
 static bool check_round(const struct plan *plan, int chunk, int *layer, struct error *err)
 {
     for (int i = 0; i < plan->stage_count; i++) {
@@ -49,7 +49,7 @@ static bool check_round(const struct plan *plan, int chunk, int *layer, struct e
     return true;
 }
 
-/* Both ends of a copy's stage compute the same, and exchange gradients: equal layers on equal meshes. */
+/* Checks that both ends of a copy's stage, which compute the same and exchange gradients, are equal. */
 static bool check_copies(const struct plan *plan, struct error *err)
 {
     const struct schedule *schedule = schedules[plan->schedule];
@@ -65,7 +65,7 @@ static bool check_copies(const struct plan *plan, struct error *err)
     return true;
 }
 
-/* Pieces lie on the stages as the schedule says, in the order of the model, in each copy of it. */
+/* Checks that pieces lie on the stages as the schedule says, in the order of the model, in each copy of it. */
 static bool check_layers(const struct plan *plan, struct error *err)
 {
     int layer = 0, copies = plan_copies(plan);
@@ -79,7 +79,7 @@ static bool check_layers(const struct plan *plan, struct error *err)
     return copies == 1 || check_copies(plan, err);
 }
 
-/* The stage, other than s, that holds one of its ranks; -1: none does. */
+/* Gives the stage, other than s, that holds one of its ranks; -1: none does. */
 static int rival(const struct plan *plan, int s)
 {
     int first = plan->stages[s].first_rank, end = first + plan_stage_rank_count(plan, s);
@@ -142,13 +142,13 @@ static bool check_stages(const struct plan *plan, struct error *err)
     return check_ranks(plan, err);
 }
 
-/* A decision that is a number, and its range; most INT64_MAX: it has no end. */
+/* A decision that is a number, and its range; with most INT64_MAX that has no end. */
 struct decided_number {
     const char *name;
     int64_t value, least, most;
 };
 
-/* layer: whose they are; -1: the plan's. */
+/* Checks ranges; layer: whose they are; -1: the plan's. */
 static bool check_ranges(const struct decided_number *numbers, size_t count, int layer, struct error *err)
 {
     char of[32] = "";
@@ -206,8 +206,8 @@ static bool check_layer(const struct plan *plan, int index, struct error *err)
     return check_ranges(numbers, sizeof numbers / sizeof *numbers, index, err);
 }
 
-/* Sequences of a micro-batch are dealt out over the batch-splitting atoms of every layer: *unit is the smallest batch
- * that divides. */
+/* Gives in *unit the smallest batch that divides: sequences of a micro-batch are dealt out over the batch-splitting
+ * atoms of every layer. */
 static bool batch_unit(const struct plan *plan, int64_t *unit)
 {
     int64_t split = 1;
@@ -254,7 +254,7 @@ static bool check_batch(const struct plan *plan, struct error *err)
         (long long)below, (long long)above);
 }
 
-/* Replicas that would have no micro-batch. */
+/* Refuses replicas that would have no micro-batch. */
 static bool check_turns(const struct plan *plan, struct error *err)
 {
     for (int s = 0; s < plan->stage_count; s++)
@@ -354,8 +354,8 @@ static bool check_asynchronous(const struct plan *plan, const struct graph *grap
     return ok;
 }
 
-/* The global norm of one micro-batch is known when its gradient has come back to the first stage: the last stage would
- * idle until then before every update. */
+/* Refuses clipping between micro-batches: the global norm of one is known when its gradient has come back to the first
+ * stage, so the last stage would idle until then before every update. */
 static bool check_clipping(const struct plan *plan, struct error *err)
 {
     const struct schedule *schedule = schedules[plan->schedule];
@@ -400,7 +400,7 @@ static bool check_optimizer(const char **key, const struct plan *plan, struct er
     return true;
 }
 
-/* In this order: later ones trust what earlier ones found. */
+/* Checks in this order, since later ones trust what earlier ones found. */
 bool plan_check_at(const char **key, const struct plan *plan, const struct graph *graph, struct error *err)
 {
     return concerns(key, "layers", check_graph(plan, graph, err) && check_numbers(plan, err)) &&
