@@ -8,25 +8,25 @@
 
 /* ---- one configuration's problem ---- */
 
-/* NULL: the certificate is about cuts of the file's order. */
+/* Gives the orders of layers; NULL where the certificate is about cuts of the file's order. */
 static const struct orders *orders_of(const struct checker *c)
 {
     return c->claim->ideals > 0 ? &c->orders : NULL;
 }
 
-/* So much of each micro-batch's round trip to the next stage is not hidden by n in flight. */
+/* Gives what of each micro-batch's round trip to the next stage n in flight do not hide. */
 static int64_t waiting_ns(const struct price_table *table, int64_t in_flight, int64_t micro_batches)
 {
     return in_flight < 1 || in_flight >= micro_batches ? 0 : ceil_div(2 * table->send_ns * (in_flight - 1), in_flight);
 }
 
-/* All forward passes of a stage come before its backward ones. */
+/* True when all forward passes of a stage come before its backward ones. */
 static bool in_phases(const struct config *config)
 {
     return config->stages != 1 && schedules[config->schedule]->phases;
 }
 
-/* A stage of so many meshes. Bounds of replicas that take turns have one table, without their exchange. */
+/* Makes the kind of a stage of so many meshes. Bounds of replicas that take turns have one table, without exchange. */
 static struct stage_kind kind_of_meshes(const struct checker *c, const struct config *config,
                                         const struct price_table *table, int left, int shape, int in_flight)
 {
@@ -119,13 +119,13 @@ static bool wrong_fate(struct checker *c, const struct claimed_config *claimed, 
                            name, found);
 }
 
-/* The certificate tells each fate from the others. */
+/* True when the certificate tells each fate from the others. */
 static bool is_exact(const struct checker *c)
 {
     return !c->claim->older && !c->claim->coarse;
 }
 
-/* Once more, with more time for each stage. */
+/* Checks once more, with more time for each stage. */
 static bool check_patiently(struct checker *c, const struct config *config, const struct price_table *table,
                             int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns)
 {
@@ -139,7 +139,7 @@ static bool check_patiently(struct checker *c, const struct config *config, cons
     return good;
 }
 
-/* Where devices are of several types, the search does not add up the stages' rooms as is done here. */
+/* Checks what is out by memory. With several types of devices the search does not add up stages' rooms as done here. */
 static bool check_memory(struct checker *c, const struct config *config, const char *name,
                          const struct claimed_config *claimed, const struct price_table *table)
 {
@@ -157,7 +157,7 @@ static bool check_memory(struct checker *c, const struct config *config, const c
            wrong_fate(c, claimed, name, "all its stages together lack memory");
 }
 
-/* No plan of the configuration is shorter than bound_ns. */
+/* Checks that no plan of the configuration is shorter than bound_ns. */
 static bool check_bound(struct checker *c, const struct config *config, const char *name,
                         const struct claimed_config *claimed, int64_t bound_ns)
 {
@@ -199,7 +199,7 @@ static bool check_priced(struct checker *c, const struct config *config, const c
 {
     const struct claim *claim = c->claim;
     bool one_type = c->facts->cluster->type_count == 1;
-    /* A whole search lists nothing that its first bound rules out. */
+    /* a whole search lists nothing that its first bound rules out */
     if (claimed && is_exact(c) && claim->complete && claim->bound_ns > 0 && one_type &&
         first_bound_ns >= claim->bound_ns)
         return wrong_fate(c, claimed, name, "its first bound rules it out");
@@ -224,8 +224,8 @@ static bool check_priced(struct checker *c, const struct config *config, const c
     return check_bound(c, config, name, claimed, wanted_ns);
 }
 
-/* No plan of the configuration is simulated shorter than the certificate says. Certificates of version 1 may claim more
- * than kernels prove: of these the report says that it was not checked. */
+/* Checks that no plan of the configuration is simulated shorter than the certificate says. Certificates of version 1
+ * may claim more than kernels prove: of these the report says that it was not checked. */
 static bool check_simulated(struct checker *c, const struct config *config, const char *name,
                             const struct price_table *table)
 {
@@ -242,8 +242,8 @@ static bool check_simulated(struct checker *c, const struct config *config, cons
                      name, (long long)bound_ns);
 }
 
-/* What is claimed of plans whose orders were not searched: one stage has no cut, and else neither a sum nor a mean over
- * all layers depends on their order. */
+/* Checks what is claimed of plans whose orders were not searched: one stage has no cut, and else neither a sum nor a
+ * mean over all layers depends on their order. */
 static bool check_other_orders(struct checker *c, const struct config *config, const char *name,
                                const struct cut_problem *problem, int64_t first_bound_ns)
 {
@@ -253,7 +253,7 @@ static bool check_other_orders(struct checker *c, const struct config *config, c
                      (long long)c->claim->orders_bound_ns, name);
 }
 
-/* The search knew little of it, but enough for the bound of the whole, if there is one. Its prices are in no hash. */
+/* Checks one of which the search knew little, but enough for the whole's bound, if any. Its prices are in no hash. */
 static bool check_unseen(struct checker *c, const struct config *config, const struct claimed_config *claimed,
                          const char *name)
 {
@@ -305,7 +305,7 @@ static bool check_config(struct checker *c, const struct config *config, const s
 
 /* ---- schedules that the formula does not bound ---- */
 
-/* The certificate says how many these are, and below what none is simulated. */
+/* Checks how many these are, as the certificate says, and below what none is simulated. */
 static bool check_unbounded(struct checker *c)
 {
     char name[CONFIG_NAME_BYTES];
@@ -336,7 +336,7 @@ static bool same_gap(struct checker *c, const char *what, double claimed, double
            fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s is %.9g, found %.9g", what, claimed, found);
 }
 
-/* Where there is no bound there is no gap, or 0. */
+/* Checks a gap; where there is no bound there is none, or 0. */
 static bool check_gap(struct checker *c, const char *what, double claimed, int64_t value_ns, int64_t bound_ns)
 {
     double found = bound_ns > 0 ? (double)(value_ns - bound_ns) / (double)bound_ns : 0;
@@ -359,8 +359,8 @@ static bool same_text(struct checker *c, const char *claimed, const char *found,
     return strcmp(claimed, found) == 0 || fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s", what);
 }
 
-/* What it is about. Certificates before version 4 hash the space otherwise; what those of version 1 hash of prices, no
- * table has any more. */
+/* Checks hashes of what it is about. Certificates before version 4 hash the space otherwise; what those of version 1
+ * hash of prices, no table has any more. */
 static bool check_hashes(struct checker *c)
 {
     char space[CERTIFICATE_DIGEST_BYTES], prices[CERTIFICATE_DIGEST_BYTES];
@@ -399,7 +399,7 @@ static bool check_gaps(struct checker *c, int64_t step_ns)
                       (long long)claim->best_ns, (long long)claim->bound_ns));
 }
 
-/* In how many ways layers can come first is what the certificate says, and it covers the plan's own order. */
+/* Opens orders: the certificate says in how many ways layers can come first, and covers the plan's own order. */
 static bool open_orders(struct checker *c)
 {
     int64_t claimed = c->claim->ideals, only = c->bench.graph->layer_count + 1;

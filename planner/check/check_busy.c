@@ -29,7 +29,7 @@ static void sum_up(struct busy_check *b, const struct price_table *table)
 
 /* ---- before and after ---- */
 
-/* Earliest begin of a layer and least time from its last gradient on, over the layers that it reads. */
+/* Finds the earliest begin of a layer and the least time from its last gradient on, over the layers that it reads. */
 static void reach_layer(struct busy_check *b, int l, int64_t *end)
 {
     const struct graph_layer *layer = b->chain->graph ? &b->chain->graph->layers[l] : NULL;
@@ -47,7 +47,7 @@ static void reach_layer(struct busy_check *b, int l, int64_t *end)
     end[l] = max_i64(b->before[l] + b->kernels[l].forward_ns, last);
 }
 
-/* Over the layers that can be the first behind so many, the least of what was found of each. */
+/* Takes, over the layers that can be the first behind so many, the least of what was found of each. */
 static bool settle_orders(const struct busy_check *b, int64_t *of_layer, struct arena *arena)
 {
     int64_t *least = arena_alloc(arena, (size_t)b->layers + 1, sizeof *least);
@@ -72,7 +72,7 @@ static bool find_ends(struct busy_check *b, struct arena *arena)
         reach_layer(b, l, end);
     if (end && b->orders)
         return settle_orders(b, b->before, arena) && settle_orders(b, b->after, arena);
-    /* A stage's first kernel and its last may be of any layers from here on. */
+    /* a stage's first kernel and its last may be of any layers from here on */
     for (int l = b->layers - 2; end && l >= 0; l--) {
         b->before[l] = min_i64(b->before[l], b->before[l + 1]);
         b->after[l] = min_i64(b->after[l], b->after[l + 1]);
@@ -82,7 +82,7 @@ static bool find_ends(struct busy_check *b, struct arena *arena)
 
 /* ---- cuts ---- */
 
-/* Whether the stage can hold the layers [first, end) and yet all be done before the bound. */
+/* True when the stage can hold the layers [first, end) and yet all be done before the bound. */
 static bool fits(const struct busy_check *b, int stage, int first, int end)
 {
     int64_t turn = b->micro_batches * (b->sum[end] - b->sum[first]),
@@ -91,8 +91,8 @@ static bool fits(const struct busy_check *b, int stage, int first, int end)
            (!b->in_turn || b->ahead[first] + all - stage * b->weight_ns < b->bound_ns);
 }
 
-/* Stages can end behind any number of layers up to `reached`, as one that holds less takes no longer: each stage adds
- * what one that begins at some of these can hold. */
+/* True when some cut keeps below the bound. Stages can end behind any number of layers up to `reached`, as one that
+ * holds less takes no longer: each stage adds what one that begins at some of these can hold. */
 static bool any_cut(struct busy_check *b)
 {
     const struct price_table *table = b->table;
@@ -108,8 +108,8 @@ static bool any_cut(struct busy_check *b)
     return reached == b->layers;
 }
 
-/* All stages together: each begins at its own number of layers or later, as each has one of every stage before; with
- * two copies of the model, where each stage of the front half is met by one from behind, at that of the nearer end. */
+/* True when all stages together take too long: each begins at its own number of layers or later, as each has one of
+ * every stage before; with two copies of the model, whose stages meet from both ends, at that of the nearer end. */
 static bool too_much_together(const struct busy_check *b)
 {
     bool copies = schedules[b->config->schedule]->copies;

@@ -53,18 +53,18 @@ struct cutter {
 /* Fails only for want of memory. */
 bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *err);
 void cutter_close(struct cutter *c);
-/* What the stage holds; it borrows c->counts. */
+/* Gives what the stage holds; it borrows c->counts. */
 struct stage_content cutter_content(struct cutter *c, int first, int end);
-/* All layers between take no less of a limit, or of USE_PATH, each by the strategy that takes least. */
+/* Gives what layers take at least of a limit, or of USE_PATH, each by the strategy that takes least. */
 int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int end);
-/* The cell of stages like that one; NULL: out of memory. */
+/* Gives the cell of stages like that one; NULL when out of memory. */
 struct cutter_cell *cell_at(struct cutter *c, int kind, int first, int end);
-/* A closer bound of the cell's path under the present cap. */
+/* Bounds the cell's path more closely under the present cap. */
 bool cell_refine(struct cutter *c, struct cutter_cell *cell, int kind, int first, int end);
-/* A closer bound of path and longest time together, if it comes to enough_ns; of the relaxation also below. solve: by
- * whole counts. */
+/* Bounds path and longest time together more closely, if that comes to enough_ns; of the relaxation also below. solve:
+ * by whole counts. */
 bool cell_refine_total(struct cutter *c, struct cutter_cell *cell, int kind, int first, int end, bool solve,
                        int64_t enough_ns);
-/* The cell's solution is one under the present cap too. */
+/* True when the cell's solution is one under the present cap too. */
 bool cell_settled(const struct cutter *c, int kind, const struct cutter_cell *cell);
 #endif

@@ -73,8 +73,8 @@ static void offer(struct way *way, int64_t sum, const struct begin *b, int end)
         *way = (struct way){ sum, end, b->shape };
 }
 
-/* What the stage and those behind it take at least: their paths; and of the whole step, in which one of them is the
- * longest, this one or another. */
+/* Adds what the stage and those behind it take at least: their paths; and of the whole step, in which one of them is
+ * the longest, this one or another. */
 static struct stage_bounds add_stage(struct stage_bounds own, struct stage_bounds behind)
 {
     return (struct stage_bounds){ own.path + behind.path, max_i64(own.total + behind.path, own.path + behind.total) };
@@ -91,7 +91,7 @@ static bool look_closer(const struct begin *b, struct cutter_cell *cell, int end
            cell_refine(c, cell, b->kind, b->first, end);
 }
 
-/* What is known of a stage with that behind it. */
+/* Gives what is known of a stage together with those behind it. */
 static bool stage_least(const struct begin *b, int end, struct stage_bounds behind, struct stage_bounds *out)
 {
     struct cutter *c = b->c;
@@ -104,7 +104,7 @@ static bool stage_least(const struct begin *b, int end, struct stage_bounds behi
     return true;
 }
 
-/* The best from the place on if the stage ends there. */
+/* Takes the stage, if it is the best from the place on that ends there. */
 static bool take_stage(const struct begin *b, int end)
 {
     struct cutter *c = b->c;
@@ -139,7 +139,7 @@ static bool best_with(struct cutter *c, int row, int shape, int first)
     return true;
 }
 
-/* By what the cells say now. */
+/* Sweeps over all cuts by what the cells say now. */
 static bool sweep(struct cutter *c)
 {
     int last = c->row_count - 1;
@@ -155,13 +155,13 @@ static bool sweep(struct cutter *c)
     return true;
 }
 
-/* The least value of a cut of all layers; INT64_MAX: there is none. */
+/* Gives the least value of a cut of all layers; INT64_MAX: there is none. */
 static int64_t least_of_sweep(const struct cutter *c, const struct way *ways)
 {
     return c->nearest[0] == 0 ? ways[spot(c, 0, 0)].best : INT64_MAX;
 }
 
-/* The stages of the best cut. */
+/* Lists the stages of the best cut. */
 static bool list_parts(struct cutter *c, const struct way *ways)
 {
     c->part_count = 0;
@@ -199,7 +199,7 @@ static bool refine_paths(struct cutter *c, bool solve, bool *moved)
     return true;
 }
 
-/* One of the stages is the longest: enough, if with the paths before it and any behind it that comes to the bound. */
+/* Refines stages as the longest until one suffices: with paths before and any behind it that comes to the bound. */
 static bool refine_totals(struct cutter *c, int64_t bound_ns, bool solve, bool *moved)
 {
     int64_t before_ns = c->p->once_ns;
@@ -219,7 +219,7 @@ static bool refine_totals(struct cutter *c, int64_t bound_ns, bool solve, bool *
     return true;
 }
 
-/* Until something moved: a cut that is too short by what is known of its step. */
+/* Refines, until something moved, a cut that is too short by what is known of its step. */
 static bool refine_step(struct cutter *c, int64_t bound_ns, bool *moved)
 {
     for (int solve = 0; solve <= 1 && !*moved; solve++)
@@ -228,7 +228,7 @@ static bool refine_step(struct cutter *c, int64_t bound_ns, bool *moved)
     return true;
 }
 
-/* The plan of the settled cells; all INT64_MAX when for one none was found. */
+/* Makes the plan of the settled cells; all INT64_MAX when for one none was found. */
 static struct cut_witness witness_of(const struct cutter *c)
 {
     int64_t sum = c->p->once_ns, from_ns = 0;
@@ -255,8 +255,8 @@ static bool take_cut(struct cutter *c, const struct way *ways, bool *moved)
     return true;
 }
 
-/* The cut that is shortest by its step, then the one by its paths: when the cells of the latter are settled, they are
- * a plan. */
+/* Refines the cut that is shortest by its step, then the one by its paths: when the cells of the latter are settled,
+ * they are a plan. */
 static bool refine(struct cutter *c, int64_t bound_ns, bool *moved, struct cut_witness *witness)
 {
     if (!take_cut(c, c->step, moved) || (!*moved && !refine_step(c, bound_ns, moved)))
@@ -270,7 +270,7 @@ static bool refine(struct cutter *c, int64_t bound_ns, bool *moved, struct cut_w
     return true;
 }
 
-/* Down from cap to cap. */
+/* Descends from cap to cap. */
 static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
 {
     *verdict = CUT_HOLDS;
@@ -302,7 +302,7 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
     }
 }
 
-/* One stage: its path and its longest time together are the step. */
+/* Tells whether one stage, whose path and longest time together are the step, takes no less than the bound. */
 static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
 {
     const struct cut_problem *p = c->p;

@@ -23,7 +23,7 @@ struct cut_problem {
     int64_t *held_bytes;  /* (devices) zeroes: what they hold */
     int64_t device_bytes; /* at most */
 };
-/* Index of the kind of a stage from which on there are so many meshes, and that has turns[shape] of them. */
+/* Gives the index of the kind of a stage from which on there are so many meshes, and that has turns[shape] of them. */
 static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int shape)
 {
     return p->mesh_count == 0 ? stage : meshes_left * p->shape_count + shape;
@@ -32,12 +32,12 @@ static inline int cut_kinds(const struct cut_problem *p)
 {
     return p->mesh_count == 0 ? p->stage_count : (p->mesh_count + 1) * p->shape_count;
 }
-/* What the sends at a stage's ends add to it where stages may have several meshes: of each cut one way. */
+/* Gives what sends at a stage's ends add to it where stages may have several meshes: one way of each cut. */
 static inline int64_t cut_ends_ns(const struct cut_problem *p, const struct stage_kind *kind, bool first, bool last)
 {
     return p->mesh_count > 0 ? (2 - first - last) * kind->table->send_ns : 0;
 }
-/* Whether a stage holds the layer; both layers that share a weight. */
+/* True when a stage holds the layer, and in cut_holds_both() both layers that share a weight. */
 static inline bool cut_holds(const struct cut_problem *p, int first, int end, int layer)
 {
     if (p->orders)
@@ -48,13 +48,13 @@ static inline bool cut_holds_both(const struct cut_problem *p, int first, int en
 {
     return p->tied_first >= 0 && cut_holds(p, first, end, p->tied_first) && cut_holds(p, first, end, p->tied_second);
 }
-/* Where nothing is left: behind all layers. */
+/* Gives the place where nothing is left: behind all layers. */
 static inline int cut_last(const struct cut_problem *p)
 {
     return p->orders ? p->orders->count - 1 : p->layer_count;
 }
-/* The stage behind one on the row: rows count stages, with meshes those that are used, and if need be both. -1: there
- * are not so many meshes, or stages. */
+/* Gives the row behind a stage on this one: rows count stages, with meshes those that are used, and if need be both.
+ * -1: there are not so many meshes, or stages. */
 static inline int cut_row_behind(const struct cut_problem *p, int row, int shape)
 {
     int meshes = p->mesh_count;
@@ -76,9 +76,9 @@ static inline int cut_row_turns(const struct cut_problem *p)
 {
     return p->mesh_count > 0 ? p->shape_count : 1;
 }
-/* kind: (kinds) index of the first of the same kind. */
+/* Gives in kind, (kinds), the index of the first of the same kind. */
 void cells_like_kinds(const struct cut_problem *p, int *kind);
-/* The longest of the stages, of one mesh each, is no shorter than the mean of that sum of paths. */
+/* Gives the mean of that sum of paths, than which the longest of the stages, of one mesh each, is no shorter. */
 int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum);
 enum cut_verdict {
     CUT_HOLDS,    /* proven: no plan is shorter than the bound */
@@ -90,7 +90,7 @@ struct cut_witness {
     int64_t value_ns, forward_ns; /* its step, and the longest forward part of it */
     int64_t rows_ns;              /* its step with from_ns of its stages' kinds in place of that */
 };
-/* What stages with that sum of paths witness; INT64_MAX: there are none. from_ns is the witness's. */
+/* Gives what stages with that sum of paths witness; INT64_MAX: there are none. from_ns is the witness's. */
 static inline struct cut_witness cut_witness_of(int64_t sum, struct stage_ends ends, int64_t from_ns)
 {
     if (sum == INT64_MAX)
@@ -108,23 +108,23 @@ static inline struct cut_witness cut_witness_of(int64_t sum, struct stage_ends e
  */
 bool phases_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                   struct error *err);
-/* The same of kinds as they stand, and by their from_ns. */
+/* Checks kinds as they stand, and by their from_ns. */
 bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
                      struct cut_witness *witness, struct error *err);
-/* A copy where stages are apart or not, and of plans whose longest forward part is in that range; false: out of memory.
- */
+/* Copies kinds whose stages are apart or not, of plans with the longest forward part in that range; false when out of
+ * memory. */
 bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns);
-/* Where the longest forward part X of plans shorter than the bound lies: no less than the mean over stages or meshes,
- * and no more than all paths and the mean of the rest leave of the bound. Of kinds that are apart. */
+/* Tells where the longest forward part X of plans shorter than the bound lies: no less than the mean over stages or
+ * meshes, and no more than all paths and the mean of the rest leave of the bound. Of kinds that are apart. */
 void value_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns);
-/* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */
+/* Sets one order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers), for its classes. */
 void value_set_order(struct cut_problem *problem, const int *order, int *class_of);
-/* The formula's value of given stages (first_layer, (stages); with meshes shape, (stages), else NULL) with the strategy
- * index of each layer; INT64_MAX when one does not fit. */
+/* Gives the formula's value of given stages (first_layer, (stages); with meshes shape, (stages), else NULL) with the
+ * strategy index of each layer; INT64_MAX when one does not fit. */
 int64_t value_of_cut(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *shape,
                      const int *strategy);
-/* No plan is shorter, whatever fits: what comes once, and the least compute paths spread over the stages. */
+/* Gives what no plan is below, whatever fits: what comes once, and the least compute paths spread over the stages. */
 int64_t value_quick_bound(const struct cut_problem *problem);
-/* All stages taken together lack memory even for the thriftiest strategies. */
+/* True when all stages taken together lack memory even for the thriftiest strategies. */
 bool value_lacks_memory(const struct cut_problem *problem);
 #endif

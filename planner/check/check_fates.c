@@ -47,7 +47,7 @@ static bool claim_ranges(struct checker *c)
     return true;
 }
 
-/* named: (count) those with a name, in their order; met: (count) zeroes. Each must be the name of one configuration. */
+/* Checks that each name is one configuration's. named: (count) in their order; met: (count) zeroes. */
 static bool claim_names(struct checker *c, const struct claimed_config **named, bool *met, int count)
 {
     char name[CONFIG_NAME_BYTES];
@@ -92,7 +92,7 @@ static bool same_count(struct checker *c, const char *what, int64_t claimed, int
                                          (long long)claimed, what, (long long)found);
 }
 
-/* Older certificates count those out by memory that they list as solved, too, if no plan of theirs fits. */
+/* Checks a count; older certificates count those as out by memory, too, that they list as solved, if no plan fits. */
 static bool check_memory_count(struct checker *c, const int64_t counts[FATE_COUNT])
 {
     int64_t claimed = c->claim->pruned_memory, least = counts[FATE_MEMORY], most = least + counts[FATE_SOLVED];
@@ -105,8 +105,8 @@ static bool check_memory_count(struct checker *c, const int64_t counts[FATE_COUN
                      (long long)claimed, (long long)least, (long long)most);
 }
 
-/* How far the best plan may lie above the bound for the proof to be as close as was asked for; the gap is one of the
- * bound. Where the file does not say what was, they have to be the same. The search rounds up to 1 ns differently. */
+/* Gives how far the best plan may lie above the bound for the proof to be as close as was asked for, a share of the
+ * bound. Where the file does not say what was, both have to be the same. The search rounds up to 1 ns differently. */
 static int64_t most_gap_ns(const struct claim *claim)
 {
     __extension__ typedef __int128 wide;
@@ -114,7 +114,7 @@ static int64_t most_gap_ns(const struct claim *claim)
     return 1 + (int64_t)((wide)claim->best_ns * asked_ppm / (1000000 + (wide)asked_ppm));
 }
 
-/* Whether all that there is was looked at, and as closely as was asked for. An older certificate also says so of
+/* Checks whether all that there is was looked at, and as closely as was asked for. An older certificate also says so of
  * searches that ended later, and of any gap. */
 static bool check_complete(struct checker *c, int64_t unsettled)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_PASSES, MOST_WORK: then a configuration is undecided. */
+/* MOST_PASSES, MOST_WORK: beyond them a configuration is undecided. */
 enum { MOST_PASSES = 3000 };
 #define MOST_WORK (INT64_C(1) << 33)
 #define NONE (INT64_MAX / 4)
@@ -65,7 +65,7 @@ static int64_t of_any(const struct ideals_walk *w, int what, int first, int end)
     return orders_between(w->o, w->least_any[what], first, end);
 }
 
-/* Each column from its first layer on. */
+/* Sums up each column from its first layer on. */
 static bool sum_up(struct ideals_walk *w, int what)
 {
     const struct cut_problem *p = w->p;
@@ -162,7 +162,7 @@ static void find_need(const struct ideals_walk *w, int set, int64_t need[LIMIT_C
     need[LIMIT_PATH] = of_any(w, LIMIT_PATH, 0, set);
 }
 
-/* For every row: where it begins and ends, then its sets. */
+/* Opens a row: where it begins and ends, then its sets. */
 static bool open_row(struct ideals_walk *w, int row, const int64_t all[LIMIT_COUNT])
 {
     struct row *r = &w->row[row];
@@ -194,7 +194,7 @@ static bool open_row(struct ideals_walk *w, int row, const int64_t all[LIMIT_COU
     return true;
 }
 
-/* Under a lower cap fewer sets are left. */
+/* Narrows a row under a lower cap, which leaves fewer sets. */
 static void narrow_row(struct ideals_walk *w, int row, const int64_t all[LIMIT_COUNT])
 {
     struct row *r = &w->row[row];
@@ -209,7 +209,7 @@ static void narrow_row(struct ideals_walk *w, int row, const int64_t all[LIMIT_C
     r->count = kept;
 }
 
-/* *any: whether every row has a set. */
+/* Sets the cap; *any: every row has a set. */
 static bool set_cap(struct ideals_walk *w, int64_t cap_ns, bool first, bool *any)
 {
     int64_t all[LIMIT_COUNT];
@@ -228,7 +228,7 @@ static bool set_cap(struct ideals_walk *w, int64_t cap_ns, bool first, bool *any
 
 /* ---- cells ---- */
 
-/* Those of the stage, to w->count. */
+/* Counts the layers of the stage in w->count. */
 static void count_layers(struct ideals_walk *w, int first, int end)
 {
     const int *a = orders_heights(w->o, first), *b = orders_heights(w->o, end);
@@ -254,7 +254,7 @@ static uint64_t stage_hash(const struct ideals_walk *w, int kind, int first, int
     return hash ? hash : 1;
 }
 
-/* NULL: none; the layers are counted only where some cell may be it. */
+/* Finds a known cell, NULL: none; the layers are counted only where some cell may be it. */
 static struct ideals_cell *known_cell(struct ideals_walk *w, int kind, int first, int end)
 {
     uint64_t hash = stage_hash(w, w->kind[kind], first, end);
@@ -286,7 +286,7 @@ static bool grow_cells(struct ideals_walk *w)
     return true;
 }
 
-/* NULL: out of memory. */
+/* Makes a cell; NULL when out of memory. */
 static struct ideals_cell *make_cell(struct ideals_walk *w, int kind, int first, int end)
 {
     bool both = cut_holds_both(w->p, first, end);
@@ -306,7 +306,7 @@ static struct ideals_cell *make_cell(struct ideals_walk *w, int kind, int first,
     return cell;
 }
 
-/* A closer bound under the present cap. */
+/* Bounds it more closely under the present cap. */
 static bool refine(struct ideals_walk *w, struct ideals_cell *cell)
 {
     struct stage_content content = { .count = cell->count, .holds_both = cell->both };
@@ -320,7 +320,7 @@ static bool refine(struct ideals_walk *w, struct ideals_cell *cell)
     return true;
 }
 
-/* Whether the cell's solution is one under the present cap too. */
+/* True when the cell's solution is one under the present cap too. */
 static bool settled(const struct ideals_walk *w, const struct ideals_cell *cell)
 {
     return cell->least == INT64_MAX ||
@@ -390,7 +390,7 @@ static int by_least(const void *a, const void *b)
     return x->end != y->end ? (x->end > y->end) - (x->end < y->end) : (x->shape > y->shape) - (x->shape < y->shape);
 }
 
-/* The least from the set on, if it is at most most_ns; else a bound above that. */
+/* Finds the least from the set on, if it is at most most_ns; else a bound above that. */
 static bool shortest(struct ideals_walk *w, int row, int first, int64_t most_ns, int64_t *least)
 {
     struct row *r = &w->row[row];
@@ -432,7 +432,7 @@ static bool shortest(struct ideals_walk *w, int row, int first, int64_t most_ns,
     return true;
 }
 
-/* The least sum of paths; INT64_MAX: none is short enough. */
+/* Finds the least sum of paths; INT64_MAX: none is short enough. */
 static bool sweep(struct ideals_walk *w, int64_t *sum)
 {
     int64_t least = NONE;
@@ -474,7 +474,7 @@ static bool refine_cut(struct ideals_walk *w, bool *moved, struct cut_witness *w
     return true;
 }
 
-/* The longest sum of paths with which a step can be shorter than the bound. */
+/* Gives the longest sum of paths with which a step can be shorter than the bound. */
 static int64_t most_sum(const struct cut_problem *p, int64_t bound_ns)
 {
     int64_t low = -1, high = bound_ns - p->once_ns - 1;
@@ -488,7 +488,7 @@ static int64_t most_sum(const struct cut_problem *p, int64_t bound_ns)
     return min_i64(high, NONE - 1);
 }
 
-/* Down from cap to cap. *sum INT64_MAX: nothing is shorter. */
+/* Falls from cap to cap. *sum INT64_MAX: nothing is shorter. */
 static bool fall(struct ideals_walk *w, int64_t bound_ns, int64_t *sum)
 {
     int64_t least = of_any(w, LIMIT_COUNT, 0, w->last);

@@ -41,7 +41,7 @@ static bool deal_out(struct orders *o, struct arena *arena, const struct before 
     return true;
 }
 
-/* All but the layer itself and those that it comes before. */
+/* Counts for each layer how many can come before it: all but itself and those that it comes before. */
 static bool find_most_before(struct orders *o, struct arena *arena, const struct before *before)
 {
     int *most = arena_alloc(arena, (size_t)o->layer_count, sizeof *most);
@@ -75,7 +75,7 @@ static bool grow(struct list *list)
     return height && last;
 }
 
-/* The set with one layer more; layer -1: the empty one. */
+/* Adds the set with one layer more; layer -1: the empty one. */
 static bool add(struct list *list, int set, int layer)
 {
     size_t columns = (size_t)list->orders->column_count;
@@ -102,8 +102,8 @@ static bool reads_within(const struct list *list, int set, int layer)
     return true;
 }
 
-/* Nobody before the last layer of a set, in the file's order, reads it: each set comes once, from the one without it.
- * What may come next is next in its column. */
+/* Lists sets: nobody before the last layer of a set, in the file's order, reads it, so each set comes once, from the
+ * one without it. What may come next is next in its column. */
 static bool list_sets(struct list *list, int most)
 {
     const struct orders *o = list->orders;
@@ -136,7 +136,7 @@ bool orders_list(struct orders *out, struct arena *arena, const struct graph *gr
     *out = (struct orders){ .layer_count = graph->layer_count };
     before.bits = arena_alloc(arena, (size_t)graph->layer_count * (size_t)before.words, sizeof *before.bits);
     bool good = before.bits != NULL;
-    /* A layer has its inputs before it, and all that come before these. */
+    /* a layer has its inputs before it, and all that come before these */
     for (int l = 0; good && l < graph->layer_count; l++)
         for (int i = 0; i < graph->layers[l].input_count; i++) {
             int from = graph->layers[l].input_layers[i];

@@ -31,7 +31,7 @@ static inline bool orders_has(const struct orders *o, int set, int layer)
 {
     return orders_heights(o, set)[o->column[layer]] > o->depth[layer];
 }
-/* Whether `larger` has all that `smaller` has. */
+/* True when `larger` has all that `smaller` has. */
 static inline bool orders_hold(const struct orders *o, int smaller, int larger)
 {
     const int *a = orders_heights(o, smaller), *b = orders_heights(o, larger);

@@ -26,15 +26,15 @@ struct checker {
     struct error *err;
 };
 
-/* check_fates.c: what is said of which configuration; each at most once, and of none that is not there. */
+/* check_fates.c: checks what is said of which configuration; each at most once, and of none that is not there. */
 bool check_fates(struct checker *c);
-/* The counts are those of what is said and of all others, and the certificate is as complete as it says. */
+/* Checks that counts are those of what is said and of all others, and the certificate as complete as it says. */
 bool check_counts(struct checker *c);
-/* One configuration's problem with the prices of a table, in the arena. */
+/* Makes one configuration's problem with the prices of a table, in the arena. */
 bool check_problem(struct checker *c, const struct config *config, const struct price_table *table, struct arena *arena,
                    struct cut_problem *out);
-/* The formula's best plan exists: the plan itself, or the one that the certificate shows, or one that is found. */
+/* Checks that the formula's best plan exists: the plan itself, one that the certificate shows, or one that is found. */
 bool check_best(struct checker *c, const struct model *model);
-/* The plan's value by the formula is what the certificate says; *step_ns: its simulated step. */
+/* Checks that the plan's value by the formula is what the certificate says; *step_ns: its simulated step. */
 bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns);
 #endif

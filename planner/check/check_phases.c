@@ -46,7 +46,7 @@ static void add_span(struct forward_ranges *spans, int64_t from_ns, int64_t to_n
         spans->at[spans->count++] = (struct forward_range){ from_ns, to_ns };
 }
 
-/* Each way on makes at most two spans more. */
+/* Checks spans; each way on makes at most two spans more. */
 static bool check_spans(struct forward_ranges *spans, const struct cut_problem *problem, int64_t bound_ns,
                         enum cut_verdict *verdict, struct cut_witness *witness, struct error *err)
 {

@@ -6,7 +6,7 @@
 #include "planner/estimate/estimate.h"
 #include <string.h>
 
-/* Replicas of a stage lie in their own order also where the stages lie from the last device on. */
+/* True when both are alike outside. Replicas of a stage lie in their own order also where stages lie in reverse. */
 static bool same_outside(const struct plan *plan, const struct config *config)
 {
     const int64_t pairs[][2] = { { plan->stage_count, config_meshes(config) },
@@ -26,8 +26,8 @@ static bool same_outside(const struct plan *plan, const struct config *config)
     return same && before == all;
 }
 
-/* The plan's stages, and where they may have several meshes which of the configuration's numbers of them each has:
- * first and shape (meshes of the configuration). 0: the configuration, or a cut by hand, does not have such stages. */
+/* Lists the plan's stages, and where they may have several meshes which of the configuration's numbers of them each
+ * has: first and shape (meshes of the configuration). 0: the configuration, or a cut by hand, has no such stages. */
 static int list_stages(const struct plan *plan, const struct config *config, const int *cut, int *first, int *shape)
 {
     int count = 0;
@@ -51,8 +51,8 @@ static int list_stages(const struct plan *plan, const struct config *config, con
     return config->stages == 0 || config->stages == count ? count : 0;
 }
 
-/* The plan in the configuration's atoms, which the search joins where no layer tells them apart; NULL: it is of another
- * one. */
+/* Makes the plan in the configuration's atoms, which the search joins where no layer tells them apart; NULL: it is of
+ * another one. */
 static bool plan_in(struct checker *c, const struct config *config, const struct plan *joined, struct plan **out)
 {
     int64_t words = c->bench.graph->vocab_size; /* padded alike, whatever the multiple */
@@ -87,8 +87,8 @@ static bool share_devices(struct checker *c, const struct config *config, struct
     return true;
 }
 
-/* The plan's value by the formula with one configuration's prices; INT64_MAX when it has none for a layer, or the plan
- * does not fit. */
+/* Gives the plan's value by the formula with one configuration's prices; INT64_MAX when it has none for a layer, or the
+ * plan does not fit. */
 static bool plan_value(struct checker *c, const struct config *config, const struct plan *plan, int64_t *value_ns)
 {
     const struct price_table *table = NULL;
@@ -116,7 +116,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     return good;
 }
 
-/* That the plan was predicted by few micro-batches, since time was over: by no more than that. */
+/* True when it claims that the plan was predicted by few micro-batches, since time was over: by no more than that. */
 static bool claims_few(const struct checker *c, const struct estimate *estimate)
 {
     const struct json *few = c->claim->predicted ? json_member(c->claim->predicted, "micro_batches_simulated") : NULL;
@@ -173,8 +173,8 @@ static bool try_config(struct checker *c, const struct model *model, const struc
     return good;
 }
 
-/* The plan's value by the formula is what the certificate says, with the prices of a configuration that it is of:
- * without ZeRO-3 it is of every prefetch. */
+/* Checks that the plan's value by the formula is what the certificate says, with the prices of a configuration that it
+ * is of: without ZeRO-3 it is of every prefetch. */
 bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns)
 {
     struct plan_search s = { .found_ns = INT64_MAX };
@@ -210,7 +210,7 @@ static const struct config *find_config(const struct checker *c, const char *wan
     return NULL;
 }
 
-/* Legal for the model, and like the certificate's plan and of the configuration in what its price does not show. */
+/* Checks that it is legal for the model, and like the certificate's plan and of the configuration beside its price. */
 static bool check_settings(struct checker *c, const struct model *model, const struct config *config,
                            const struct plan *plan)
 {
@@ -233,7 +233,7 @@ static bool check_settings(struct checker *c, const struct model *model, const s
     return good;
 }
 
-/* Whether the plan is one of the configuration and as short by the formula as the certificate says of its best. */
+/* Tells whether the plan is one of the configuration and as short by the formula as is claimed of the best. */
 static bool is_best(struct checker *c, const struct config *config, const struct plan *shown, bool *out)
 {
     struct plan *plan = NULL;
@@ -244,7 +244,7 @@ static bool is_best(struct checker *c, const struct config *config, const struct
     return good;
 }
 
-/* There is one as short as best_ns, but for the tolerance. */
+/* Looks for one as short as best_ns, but for the tolerance. */
 static bool look_for_best(struct checker *c, const struct config *config)
 {
     const struct price_table *table = NULL;

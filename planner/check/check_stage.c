@@ -44,8 +44,8 @@ void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p,
     int64_t m = kind->micro_batches, path = stage_layer_path_ns(p), forward = kind->apart ? p->forward_ns : 0,
             rest = path - forward;
     int64_t lane = p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns, end = p->reduce_last_ns + p->step_ns;
-    /* What is freed first is there for all micro-batches in flight but the one that is under way, of which the layer's
-     * own peak has it. */
+    /* what is freed first is there for all micro-batches in flight but the one that is under way, of which the layer's
+     * own peak has it */
     use[LIMIT_BYTES] = p->weight_bytes + (holds_both ? 0 : p->tied_bytes) + (kind->in_flight - 1) * p->freed_bytes +
                        kind->in_flight * (p->saved_bytes - p->freed_bytes);
     use[LIMIT_FORWARD] = (m - 1) * forward;
@@ -82,8 +82,8 @@ static bool allowed(const struct stage_solver *s, int i)
     return s->option[i].peak <= s->peak;
 }
 
-/* What the relaxation is for the present threshold, with so much more room for every limit, in units of its scale:
- * GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up. */
+/* Relaxes for the present threshold, with so much more room for every limit, in units of its scale: GLP_OPT,
+ * GLP_NOFEAS, or anything else when GLPK gives up. */
 static int relax(struct stage_solver *s, double more)
 {
     glp_smcp control;
@@ -98,7 +98,7 @@ static int relax(struct stage_solver *s, double more)
     return glp_simplex(s->program, &control) == 0 ? glp_get_status(s->program) : GLP_UNDEF;
 }
 
-/* The relaxation's multipliers, for relaxed_bound(). */
+/* Takes the relaxation's multipliers, for relaxed_bound(). */
 static void take_multipliers(struct stage_solver *s)
 {
     for (int r = 0; r < LIMIT_COUNT; r++) {
@@ -115,7 +115,7 @@ static wide priced(const struct stage_solver *s, const struct stage_option *o)
     return price;
 }
 
-/* The Lagrangian bound at the multipliers, whatever they are; 0: they say nothing. */
+/* Gives the Lagrangian bound at the multipliers, whatever they are; 0: they say nothing. */
 static int64_t relaxed_bound(const struct stage_solver *s)
 {
     const wide none = (wide)1 << 120, unit = (wide)1 << FIXED_BITS;
@@ -132,7 +132,7 @@ static int64_t relaxed_bound(const struct stage_solver *s)
     return sum <= 0 ? 0 : (int64_t)((sum + unit - 1) / unit);
 }
 
-/* No choice at all satisfies one limit. */
+/* True when no choice at all satisfies one limit. */
 static bool lacks_room(const struct stage_solver *s)
 {
     for (int r = 0; r < LIMIT_COUNT; r++) {
@@ -185,7 +185,7 @@ static void take_whole(struct stage_solver *s)
     offer(s, s->counts);
 }
 
-/* The least bound of all branches that are left. */
+/* Notes the least bound of all branches that are left. */
 static void note_branches(glp_tree *tree, void *bound)
 {
     int best = glp_ios_reason(tree) == GLP_ISELECT ? glp_ios_best_node(tree) : 0;
@@ -193,7 +193,7 @@ static void note_branches(glp_tree *tree, void *bound)
         *(double *)bound = glp_ios_node_bound(tree, best);
 }
 
-/* Branch and cut from the relaxation's optimum: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up; then
+/* Branches and cuts from the relaxation's optimum: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up; then
  * *bound, in units of cost_scale, is what was left to be ruled out. */
 static int branch(struct stage_solver *s, double *bound)
 {
@@ -208,8 +208,8 @@ static int branch(struct stage_solver *s, double *bound)
     return glp_intopt(s->program, &control) == 0 ? glp_mip_status(s->program) : GLP_UNDEF;
 }
 
-/* The optimum over whole counts, less GLPK's tolerance; `otherwise`, or what it had ruled out, where GLPK gives up,
- * INT64_MAX where nothing is. */
+/* Gives the optimum over whole counts, less GLPK's tolerance; `otherwise`, or what it had ruled out, where GLPK gives
+ * up, INT64_MAX where nothing is. */
 static int64_t whole_bound(struct stage_solver *s, int relaxed, int64_t otherwise)
 {
     double bound = 0;
@@ -283,7 +283,7 @@ static bool list_options(struct stage_solver *s, const struct stage_content *con
     return true;
 }
 
-/* Rows: the limits, then one of each group. */
+/* Makes the program, whose rows are the limits, then one of each group. */
 static void make_program(struct stage_solver *s)
 {
     int index[LIMIT_COUNT + 2];
@@ -307,7 +307,7 @@ static void make_program(struct stage_solver *s)
     }
 }
 
-/* cap_ns of each of the stage's times, less what waiting takes of it. */
+/* Sets limits: cap_ns of each of the stage's times, less what waiting takes of it. */
 static void set_limits(struct stage_solver *s, int64_t peak)
 {
     s->peak = peak;
@@ -318,7 +318,7 @@ static void set_limits(struct stage_solver *s, int64_t peak)
     memset(s->multiplier, 0, sizeof s->multiplier);
 }
 
-/* The first threshold that matters: under one that leaves room for any choice, those before it allow nothing more. */
+/* Finds the first threshold that matters: under one with room for any choice, those before it allow nothing more. */
 static int first_threshold(const struct stage_solver *s)
 {
     wide most = 0;
@@ -334,7 +334,7 @@ static int first_threshold(const struct stage_solver *s)
     return t;
 }
 
-/* The least over all thresholds that leave room. */
+/* Takes the least over all thresholds that leave room. */
 static void over_thresholds(struct stage_solver *s, bool capped, int64_t (*solve)(struct stage_solver *))
 {
     int first = first_threshold(s);
@@ -368,7 +368,7 @@ static bool stage_open(struct stage_solver *s, const struct stage_content *conte
         for (int r = 0; r < LIMIT_COUNT; r++)
             s->scale[r] = fmax(s->scale[r], fabs((double)s->option[i].use[r]));
     }
-    /* The peaks that there are, each once, ascending. */
+    /* the peaks that there are come once each, ascending */
     for (int i = 0; i < s->option_count; i++)
         s->peaks[i] = s->option[i].peak;
     qsort(s->peaks, (size_t)s->option_count, sizeof *s->peaks, compare_i64);
@@ -392,7 +392,7 @@ bool stage_least_path(const struct stage_kind *kind, const struct stage_content 
 
 /* ---- path and time together ---- */
 
-/* One more column, the longest time in units of the cost: each time less it is at most what waiting leaves. */
+/* Adds a column, the longest time in units of the cost: each time less it is at most what waiting leaves. */
 static void add_longest(struct stage_solver *s)
 {
     int column = glp_add_cols(s->program, 1);
@@ -405,8 +405,8 @@ static void add_longest(struct stage_solver *s)
     glp_set_mat_col(s->program, column, LIMIT_FORWARD - 1, index, value);
 }
 
-/* The longest time is at least any weighted mean of the three, so weights of times that sum up to one or less turn the
- * bound under a cap into one of path and time together. */
+/* Bounds path and longest time together: that is at least any weighted mean of the three, so weights of times that sum
+ * up to one or less turn the bound under a cap into one of both. */
 static int64_t relax_total(struct stage_solver *s, int relaxed)
 {
     const int64_t unit = INT64_C(1) << FIXED_BITS;
@@ -439,7 +439,7 @@ static bool solve_stage_total(void *context, struct error *err)
     return true;
 }
 
-/* By the program. */
+/* Relaxes by the program. */
 static bool relax_stage_total(void *context, struct error *err)
 {
     struct stage_solver *s = context;
@@ -455,7 +455,7 @@ static bool relax_stage_total(void *context, struct error *err)
     return true;
 }
 
-/* All options are allowed, and take no room of their own. By what is known, whatever it is, else by the program. */
+/* Bounds it with all options allowed, which take no room. By what is known, whatever it is, else by the program. */
 static bool bound_stage_total(struct stage_solver *s, struct error *err)
 {
     set_limits(s, 0);

@@ -21,10 +21,10 @@ struct stage_kind {
     int64_t from_ns; /* and at least so much of it is in each of the times but the lane's */
     bool patient;    /* GLPK gets more time: where it gave up without it, and that left something open */
 };
-/* So much of each limit does one layer take; the tied weight counts unless the stage holds its first user too. */
+/* Gives what one layer takes of each limit; the tied weight counts unless the stage holds its first user too. */
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *price, bool holds_both,
                      int64_t use[LIMIT_COUNT]);
-/* What waiting adds to a stage's path and to its tail. */
+/* Gives what waiting adds to a stage's path and to its tail. */
 static inline int64_t stage_waiting_ns(const struct stage_kind *kind)
 {
     return (kind->micro_batches - 1) * kind->waiting_ns + kind->from_ns;
@@ -40,7 +40,7 @@ static inline struct stage_ends stage_longer(struct stage_ends a, struct stage_e
     return (struct stage_ends){ max_i64(a.forward_ns, b.forward_ns), max_i64(a.rest_ns, b.rest_ns),
                                 max_i64(a.lane_ns, b.lane_ns) };
 }
-/* With that longest forward part: what they add to the step, or by a kind's from_ns what caps are about. */
+/* Gives what they add to the step with that longest forward part, or by a kind's from_ns what caps are about. */
 static inline int64_t stage_longest_ns(struct stage_ends ends, int64_t forward_ns)
 {
     return max_i64(forward_ns + ends.rest_ns, ends.lane_ns);
@@ -69,7 +69,7 @@ int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int wh
  */
 bool stage_least_path(const struct stage_kind *kind, const struct stage_content *content, int64_t cap_ns, bool whole,
                       int64_t *least, int64_t *cost, struct stage_ends *ends, struct error *err);
-/* The least sum of compute paths and longest time of such a stage, but for 1e-9 of it; 0 where GLPK gives up,
+/* Gives the least sum of compute paths and longest time of such a stage, but for 1e-9 of it; 0 where GLPK gives up,
  * INT64_MAX: nothing fits. Where the data-parallel lane decides, one trades for the other, and no cap on the time says
  * much. whole false: of parts of layers, and as if nothing were transient. A bound that is enough is not raised, and
  * one that turns out lower is not looked for to the end: it only says so. known: zeroes, or the multipliers of another

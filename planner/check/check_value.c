@@ -39,7 +39,7 @@ void value_set_order(struct cut_problem *p, const int *order, int *class_of)
     p->orders = NULL;
 }
 
-/* With what the stage's device holds of those before. */
+/* True when the stage has room beside what its device holds of those before. */
 static bool has_room(const struct cut_problem *p, int stage, const struct stage_kind *kind, int64_t bytes)
 {
     if (!p->device_of)
@@ -67,9 +67,9 @@ int64_t value_of_cut(const struct cut_problem *p, int stage_count, const int *fi
     return sum + stage_longest_ns(ends, ends.forward_ns);
 }
 
-/* Some stage of r replicas, which has at least m/r micro-batches, takes (m/r - 1) times its path beyond the first one,
- * and its update: taken r times, and over all G meshes together, that is at least the sum of (m - r) paths and the
- * updates. */
+/* Bounds stages of r replicas, one of which has at least m/r micro-batches and takes (m/r - 1) times its path beyond
+ * the first one, and its update: taken r times, and over all G meshes together, that is at least the sum of (m - r)
+ * paths and the updates. */
 static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t steps, int64_t micro_batches)
 {
     int most = 1;
@@ -78,7 +78,7 @@ static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t ste
     return sum + ceil_div(max_i64(0, micro_batches - most) * sum + steps, p->mesh_count);
 }
 
-/* The kind's prices are those of the one with a mesh less behind it. */
+/* True when the kind's prices are those of the one with a mesh less behind it. */
 static bool repeats(const struct cut_problem *p, int kind)
 {
     return p->mesh_count > 0 && kind >= p->shape_count &&
@@ -93,14 +93,14 @@ static int layers_of(const struct cut_problem *p, int class_index)
     return count;
 }
 
-/* The kind's prices are those of the stage before. */
+/* True when the kind's prices are those of the stage before. */
 static bool as_before(const struct cut_problem *p, int kind)
 {
     return p->mesh_count == 0 && kind > 0 && p->stages[kind].table == p->stages[kind - 1].table;
 }
 
-/* What all layers take of a limit, or of USE_, by the kind of stage that is best for each; each_mesh:
- * what that takes of all its meshes together. */
+/* Gives what all layers take of a limit, or of USE_, by the kind of stage that is best for each; each_mesh: what that
+ * takes of all its meshes together. */
 static int64_t least_of_all(const struct cut_problem *p, int what, bool each_mesh)
 {
     int64_t sum = 0;
@@ -117,8 +117,8 @@ static int64_t least_of_all(const struct cut_problem *p, int what, bool each_mes
     return sum;
 }
 
-/* The longest stage takes no less of a limit than the mean over stages, or over meshes, since what a stage of r meshes
- * takes counts r times. */
+/* Gives the mean over stages, or over meshes, than which the longest stage takes no less of a limit, since what a stage
+ * of r meshes takes counts r times. */
 static int64_t mean_of(const struct cut_problem *p, int what)
 {
     return ceil_div(least_of_all(p, what, p->mesh_count > 0), p->mesh_count > 0 ? p->mesh_count : p->stage_count);
@@ -130,7 +130,7 @@ void value_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t 
     *to_ns = bound_ns - p->once_ns - 1 - least_of_all(p, USE_PATH, false) - mean_of(p, LIMIT_PATH);
 }
 
-/* What all layers take of a limit on stages of that kind alone. */
+/* Gives what all layers take of a limit on stages of that kind alone. */
 static int64_t model_on(const struct cut_problem *p, const struct stage_kind *kind, int what)
 {
     int64_t sum = 0;
