@@ -37,7 +37,7 @@ void explainer_close(struct explainer *e)
     arena_free(&e->arena);
 }
 
-/* Nanoseconds left; INT64_MAX: no limit. */
+/* Gives the nanoseconds left; INT64_MAX: no limit. */
 static int64_t time_left(struct explainer *e)
 {
     const struct search_calls *calls = &e->options.calls;
@@ -62,7 +62,7 @@ static bool same_plan(const struct plan *a, const struct plan *b)
            plan_hash(a) == plan_hash(b);
 }
 
-/* Its place in the store; -1: it is not there. */
+/* Finds its place in the store; -1: it is not there. */
 static int find_known(const struct explainer *e, const struct plan *plan)
 {
     int i = 0;
@@ -101,7 +101,7 @@ bool explainer_is_dear(const struct explained *explained)
     return estimate_shortens(explained->plan);
 }
 
-/* What is lowered of it to time it. */
+/* Counts what is lowered of it to time it. */
 static int64_t work_of(const struct plan *plan)
 {
     int micro_batches = plan->micro_batch_count;
@@ -110,7 +110,7 @@ static int64_t work_of(const struct plan *plan)
     return (int64_t)plan->layer_count * micro_batches;
 }
 
-/* One plan, lowered, under several facts. */
+/* One plan, lowered, that is accounted for under several facts. */
 struct opening {
     struct explained *explained;
     const struct facts *const *facts;
@@ -209,7 +209,7 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
     return impossible(e, why->message, out, err);
 }
 
-/* paced: by a search of the explainer's. */
+/* Makes a solution of a prediction. paced: by a search of the explainer's. */
 static struct solution predicted(const struct explained *explained, const struct prediction *p, bool paced)
 {
     struct solution s = { .kind = SOLUTION_PLAN,
@@ -221,7 +221,7 @@ static struct solution predicted(const struct explained *explained, const struct
     return s;
 }
 
-/* What a search under the explainer's facts has found becomes known, what it has simulated passes over. */
+/* Takes what a search under the explainer's facts has found as known, and what it has simulated passes over. */
 static bool take_result(struct explainer *e, struct search_result *result, bool paced, struct error *err)
 {
     for (int i = 0; i < result->plan_count; i++) {
@@ -245,7 +245,7 @@ static bool take_result(struct explainer *e, struct search_result *result, bool 
     return true;
 }
 
-/* Options of a search in the space, in the time that is left. */
+/* Gives options of a search in the space, in the time that is left. */
 static struct search_options options_in(struct explainer *e, const struct space *space)
 {
     struct search_options options = e->options;
@@ -256,7 +256,7 @@ static struct search_options options_in(struct explainer *e, const struct space 
     return options;
 }
 
-/* By itself a search has all threads; several share them out. How far each of a list comes is not told. */
+/* Queries that run together: by itself a search has all threads, several share them out. None tells how far it is. */
 struct queries {
     struct explainer *e;
     struct query *list;

@@ -33,8 +33,8 @@ struct known_plan {
 };
 struct explainer {
     struct arena arena;
-    /* Who looks in its stead, of plans that shall be more than the space says; NULL: search_run(). Several threads call
-     * it at once. */
+    /* Is asked in the search's stead for plans that shall be more than the space says; NULL: search_run(). Several
+     * threads call it at once. */
     bool (*search)(void *self, struct search_result **out, const struct facts *facts,
                    const struct search_options *options, struct error *err);
     void *searcher; /* its self */
@@ -57,26 +57,26 @@ struct explainer {
     struct price_shelf prices; /* of all its searches */
     struct pace_shelf paces;   /* and of its accounts */
 };
-/* Borrowed: model, facts. options->space is what alternatives may choose from. */
+/* Opens it; model and facts are borrowed. options->space is what alternatives may choose from. */
 void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
                     const struct search_options *options);
 void explainer_close(struct explainer *explainer);
-/* Whether time limit or cancellation end it now. */
+/* True when time limit or cancellation end it now. */
 bool explainer_ends(struct explainer *explainer);
-/* The plan in the explainer's store. */
+/* Gives the plan in the explainer's store. */
 bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err);
-/* Its account under other facts; freed with the explainer. */
+/* Gives its account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
-/* The same under each of so many facts, at once where there are threads. */
+/* Gives it under each of so many facts, at once where there are threads. */
 bool explainer_accounts(struct explainer *e, const struct explained *explained, const struct facts *const *facts,
                         int count, struct account *out, struct error *err);
-/* A plan that fits, as its account says. */
+/* Makes a solution of a plan that fits, as its account says. */
 struct solution explainer_timed(const struct explained *explained, const struct account *account);
-/* Searches. That nothing is found is an answer. Fails for want of memory and our bugs. */
+/* Searches. That nothing is found is an answer. Fails for want of memory and for our bugs. */
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                      struct error *err);
-/* A search that is to be made: of a space, under some facts. The rest is the explainer's. */
+/* A search that is to be made, of a space, under some facts. The rest is the explainer's. */
 struct query {
     struct space space;
     const struct facts *facts;
@@ -96,34 +96,34 @@ struct query {
 /* Of so many searches threads take one after the other before answers are told: with 6 two threads took 0.70 of the
  * time of one to explain a 70B plan, since one waited for the other; with 18 they take 0.60. */
 enum { MOST_QUERIES = 18 };
-/* Told what explainer_solve() says of the query at the index. Fails as it does. */
+/* Is told what explainer_solve() says of the query at the index. Fails as it does. */
 typedef bool answer_function(void *self, int index, const struct solution *solution, struct error *err);
 /* Solves them, one after the other or where there are threads in waves of MOST_QUERIES, each in the time that is left.
  * The answers come one after the other, in order, and do not depend on threads. */
 bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
                          struct error *err);
-/* The same with the least effort: a light query. */
+/* Solves with the least effort: a light query. */
 bool explainer_look(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err);
-/* The same with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
+/* Solves with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
 bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                       struct error *err);
-/* Whether its program, and those of plans like it, take so long to judge that what is asked about it is asked lightly.
- */
+/* True when its program, and those of plans like it, take so long to judge that what is asked about it is asked
+ * lightly. */
 bool explainer_is_dear(const struct explained *explained);
-/* The whole space under the explainer's facts; searched once. Lightly, where a dear plan is known before. */
+/* Searches the whole space under the explainer's facts, once; lightly, where a dear plan is known before. */
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
-/* The whole space was searched already: the result's plans become known, and what it has simulated passes over. */
+/* Takes a result of the whole space: its plans become known, and what the search has simulated passes over. */
 bool explainer_start(struct explainer *e, struct search_result *result, struct error *err);
-/* What a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it does
- * not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search knows it. */
+/* Gives what a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it
+ * does not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search knows it. */
 bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
-/* The same of one that a search has simulated; in e->heard, the shortest first: explainer_sort_simulated(). */
+/* Judges one that a search has simulated; in e->heard, the shortest first: explainer_sort_simulated(). */
 bool explainer_judge_simulated(struct explainer *e, const struct simulated_plan *simulated, struct solution *out,
                                struct error *err);
 void explainer_sort_simulated(struct explainer *e);
-/* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
- */
+/* Gives the space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else
+ * is free. */
 struct space explain_space(const struct plan *plan);
 
 /* ---- what the plan chose, as the search's keys name it ---- */
@@ -147,16 +147,16 @@ struct alternatives {
     int count;
     struct alternative list[MAX_ALTERNATIVES];
 };
-/* The best plan of each kind that this one is not: one choice excluded or fixed, all else free; of what is found for
- * it, for other kinds and in the whole space the shortest. */
+/* Finds the best plan of each kind that this one is not: one choice excluded or fixed, all else free; of what is found
+ * for it, for other kinds and in the whole space the shortest. */
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err);
-/* A search's answer that holds nothing but the nearest plan, which is what search_infeasible() speaks of; NULL: time is
- * over, or there is none. The caller frees it. */
+/* Gives a search's answer that holds nothing but the nearest plan, which is what search_infeasible() speaks of; NULL:
+ * time is over, or there is none. The caller frees it. */
 bool explain_nearest(struct explainer *e, const struct space *space, const struct facts *facts,
                      struct search_result **out, struct error *err);
-/* What the plan of the space that comes nearest lacks on its fullest stage, as search_infeasible() says it; 0: there is
- * none, or it fits. */
+/* Gives what the plan of the space that comes nearest lacks on its fullest stage, as search_infeasible() says it; 0:
+ * there is none, or it fits. */
 bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
                      struct error *err);
 
@@ -198,9 +198,9 @@ struct what_ifs {
  */
 bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out,
                       void (*report)(void *self, const struct what_ifs *so_far), void *self, struct error *err);
-/* The constraint (memory, node, batch) whose lifting buys most, at least a thousandth of the step; NULL: none does. */
+/* Gives the constraint (memory, node, batch) whose lifting buys most, at least a thousandth of the step; NULL: none. */
 const struct what_if *explain_binding(const struct what_ifs *what_ifs);
-/* The shortest on fewer devices, if it is shorter than on all; NULL: none is. */
+/* Gives the shortest on fewer devices, if it is shorter than on all; NULL: none is. */
 const struct what_if *explain_fewer(const struct what_ifs *what_ifs);
 
 /* ---- robustness ---- */
@@ -235,9 +235,9 @@ struct frontier {
     int count;
     struct point points[MAX_POINTS]; /* none is worse than another in both; shortest step first */
 };
-/* Step against peak memory: what is known, with the alternatives to the whole space's plan; and re-solved with ever
- * less memory, each time at least 1/32 below the last peak. */
+/* Sets step against peak memory: what is known, with the alternatives to the whole space's plan; and re-solved with
+ * ever less memory, each time at least 1/32 below the last peak. */
 bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
-/* Step against devices of each type: the parts_of_cluster(), downwards until nothing fits. */
+/* Sets step against devices of each type: the parts_of_cluster(), downwards until nothing fits. */
 bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err);
 #endif

@@ -18,7 +18,7 @@ void explained_free(struct explained *explained)
     free(explained);
 }
 
-/* What fills the laid out program's arenas, and what the plan's further micro-batches need. */
+/* Measures what fills the laid out program's arenas, and what the plan's further micro-batches need. */
 static bool measure(struct explained *e, struct error *err)
 {
     struct contents contents;

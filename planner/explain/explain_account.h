@@ -23,8 +23,8 @@ struct explained {
 /* Fails when the plan is not legal for the model. The caller frees *out: explained_free(). */
 bool explained_open(struct explained **out, const struct model *model, const struct plan *plan, struct error *err);
 void explained_free(struct explained *explained); /* accepts NULL */
-/* Program and memory, if they are not there. shelf: where the program may be, and goes when it is dropped; may be NULL.
- */
+/* Makes program and memory, if they are not there. shelf: where the program may be, and goes when it is dropped; may be
+ * NULL. */
 bool explained_lower(struct explained *explained, struct pace_shelf *shelf, struct error *err);
 void explained_drop(struct explained *explained, struct pace_shelf *shelf);
 int64_t explained_peak_bytes(const struct explained *explained); /* of the fullest stage; after explained_lower() */
@@ -38,7 +38,7 @@ struct account {
     int64_t *available_bytes;                /* (stages) usable on a device of the stage */
     bool fits;
 };
-/* The plan, lowered, under these facts. *out is to be freed with account_free(). */
+/* Accounts for the plan, lowered, under these facts. *out is to be freed with account_free(). */
 bool account_open(struct account *out, struct explained *explained, const struct facts *facts, struct error *err);
 int64_t account_left_bytes(const struct account *account, int stage); /* negative: missing */
 void account_free(struct account *account);

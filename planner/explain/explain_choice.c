@@ -4,7 +4,7 @@
 #include "planner/explain/explain.h"
 #include <string.h>
 
-/* Degrees of the widest layer of the stage. */
+/* Takes the degrees of the widest layer of the stage. */
 static void choose_degrees(struct choice *c, const struct plan *plan, const struct plan_stage *stage)
 {
     c->tensor = c->context = c->data = c->expert = 1;
@@ -49,7 +49,7 @@ struct choice choice_of(const struct plan *plan, const struct graph *graph)
 
 /* ---- why not another ---- */
 
-/* Divisors of n up to `most` that the user allows, without `own`: the 24 nearest to it by ratio. */
+/* Lists divisors of n up to `most` that the user allows, without `own`: the 24 nearest to it by ratio. */
 static struct allowed others(const struct allowed *base, int64_t n, int64_t most, int64_t own)
 {
     struct allowed all = { 0 };
@@ -75,7 +75,7 @@ static bool fix(struct allowed *allowed, int64_t value)
     return true;
 }
 
-/* Where the plan's own value is another. */
+/* Fixes the value where the plan's own is another. */
 static bool change(struct allowed *allowed, int64_t own, int64_t value)
 {
     return own != value && fix(allowed, value);
@@ -87,7 +87,7 @@ static bool restrict_to(struct allowed *allowed, struct allowed values)
     return values.count > 0;
 }
 
-/* Synchronous schedules but the plan's own; the user's if any are named. */
+/* Allows synchronous schedules but the plan's own; the user's if any are named. */
 static bool other_schedules(struct space *space, int own)
 {
     struct allowed list = { 0 };
@@ -97,8 +97,8 @@ static bool other_schedules(struct space *space, int own)
     return restrict_to(&space->schedule, list);
 }
 
-/* ZeRO-3 shards something only where ranks share shards: data-parallel ones of a stage's mesh, unless context-parallel
- * ranks may do so, too. */
+/* Allows ZeRO-3 where it shards something, with ranks that share shards: data-parallel ones of a stage's mesh, unless
+ * context-parallel ranks may do so, too. */
 static bool with_shards(struct space *space, const struct cluster *cluster)
 {
     if (allowed_several(&space->context))
@@ -185,7 +185,7 @@ struct contest {
     struct error *err;
 };
 
-/* Whether so much of the plan as choices tell lies in the space. */
+/* True when so much of the plan as choices tell lies in the space. */
 static bool is_among(const struct choice *c, const struct space *space)
 {
     bool among = allowed_has(&space->stages, c->pipeline) && allowed_has(&space->tensor, c->tensor) &&
@@ -198,7 +198,7 @@ static bool is_among(const struct choice *c, const struct space *space)
     return among;
 }
 
-/* Whether a plan that took so long would be shown for some kind. */
+/* True when a plan that took so long would be shown for some kind. */
 static bool would_win(const struct contest *contest, const struct choice *c, int64_t step_ns)
 {
     for (int i = 0; i < contest->out->count; i++) {
@@ -228,7 +228,7 @@ struct kinds {
     struct query query[MAX_ALTERNATIVES];
 };
 
-/* Plans of other schedules mostly have the degrees of what is near the plan's own. */
+/* Lists leaders: plans of other schedules mostly have the degrees of what is near the plan's own. */
 static bool list_leaders(struct explainer *e, const struct choice *own, struct query *query)
 {
     struct config *leaders = arena_alloc(&e->arena, MOST_LEADERS, sizeof *leaders);
@@ -259,7 +259,7 @@ static bool list_kinds(struct kinds *kinds, const struct choice *own)
     return true;
 }
 
-/* Where leaders lead to no schedule that the closed form does not bound, without them the shorter may be found. */
+/* Looks without leaders where they lead to no schedule that the closed form does not bound: that may be shorter. */
 static bool look_without(struct explainer *e, const struct query *query, struct solution *best, struct error *err)
 {
     struct solution found;
@@ -308,7 +308,7 @@ static bool solve_kinds(struct contest *contest, const struct choice *own, bool 
            explainer_solve_all(contest->e, kinds->query, kinds->count, answer_kind, kinds, contest->err);
 }
 
-/* What was found for other kinds may be of this one, too. */
+/* Lets what was found for other kinds compete, which may be of this one, too. */
 static bool let_known_compete(struct contest *contest)
 {
     struct explainer *e = contest->e;
@@ -345,7 +345,7 @@ static bool let_compete(struct contest *contest, const struct simulated_plan *si
     return true;
 }
 
-/* So may what searches have simulated on their way. The shortest first: they spare others the simulation. */
+/* Lets what searches simulated on their way compete, the shortest first, since they spare others the simulation. */
 static bool let_simulated_compete(struct contest *contest)
 {
     struct explainer *e = contest->e;

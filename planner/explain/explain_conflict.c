@@ -19,7 +19,7 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* The space in which each choice has the value that needs least memory, of those that are allowed. */
+/* Gives the space in which each choice has the value that needs least memory, of those that are allowed. */
 static struct space thrifty(const struct space *space)
 {
     struct space s = *space;
@@ -38,7 +38,7 @@ static struct space thrifty(const struct space *space)
     return s;
 }
 
-/* The thrifty part of the space, and the whole if asked: whether there is any plan. */
+/* Solves the thrifty part of the space, and the whole if asked, for whether there is any plan. */
 static bool solve_on(struct explainer *e, const struct space *space, const struct facts *facts, bool whole,
                      const struct explained **out, struct error *err)
 {
@@ -72,7 +72,7 @@ static bool has_config(const struct space *space, const struct graph *graph, con
     return space_count(&narrowed, graph, cluster) > 0;
 }
 
-/* The nearest batch below or above `from` that has a configuration; 0: there is none. */
+/* Gives the nearest batch below or above `from` that has a configuration; 0: there is none. */
 static int64_t legal_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                            int64_t from, bool above)
 {
@@ -85,7 +85,7 @@ static int64_t legal_batch(const struct space *space, const struct graph *graph,
 
 enum { MAX_BATCHES = 7, MAX_SIZES = 96, MAX_PRODUCTS = 8 };
 
-/* Batches that a free batch may take: the own first. */
+/* Lists the batches that a free batch may take: the own first. */
 static int batches_of(const struct space *space, const struct graph *graph, const struct cluster *cluster, bool is_free,
                       int64_t out[MAX_BATCHES])
 {
@@ -110,13 +110,13 @@ static int batches_of(const struct space *space, const struct graph *graph, cons
     return count;
 }
 
-/* All nodes are one, where nodes are of one kind. */
+/* True where all nodes can become one, being of one kind. */
 static bool joins_nodes(const struct explainer *e)
 {
     return e->facts->cluster->level_count == 2 && e->facts->cluster->group_count == 1;
 }
 
-/* One node alone cannot have more devices: it becomes several. */
+/* True for one node alone, which cannot have more devices: it becomes several. */
 static bool is_alone(const struct explainer *e)
 {
     return e->facts->cluster->level_count == 1;
@@ -149,7 +149,7 @@ static int times_each(int64_t *products, int count, const struct allowed *degree
     return found;
 }
 
-/* What the devices are a multiple of: products of the degrees that the space names. */
+/* Lists what the devices are a multiple of: products of the degrees that the space names. */
 static int fixed_products(const struct space *space, int64_t out[MAX_PRODUCTS])
 {
     out[0] = 1;
@@ -159,7 +159,7 @@ static int fixed_products(const struct space *space, int64_t out[MAX_PRODUCTS])
     return times_each(out, count, space->data.count > 0 ? &space->data : &space->expert);
 }
 
-/* So many nodes at least have whole multiples of so many devices. */
+/* Gives how many nodes at least have whole multiples of so many devices. */
 static int64_t nodes_step(const struct explainer *e, int64_t product)
 {
     return product / common_divisor(product, e->facts->cluster->device_count / nodes_of(e));
@@ -178,7 +178,7 @@ static void add_size(struct sizes *s, struct variation v)
         s->list[s->count++] = v;
 }
 
-/* Degrees must divide, so what lies between says nothing. */
+/* Adds multiples of what degrees need: they must divide, so what lies between says nothing. */
 static void add_multiples(const struct explainer *e, const struct space *space, struct sizes *s)
 {
     static const int multiples[] = { 1, 2, 3, 5, 7 };
@@ -196,7 +196,7 @@ static void add_multiples(const struct explainer *e, const struct space *space, 
         }
 }
 
-/* As variations: the cluster given, its nodes joined, multiples of what the degrees need, more nodes, fewer. */
+/* Lists sizes as variations: the cluster given, its nodes joined, multiples of what degrees need, more nodes, fewer. */
 static void sizes_of(const struct explainer *e, const struct space *space, uint32_t set, struct sizes *s)
 {
     bool free_devices = !(set >> CONSTRAINT_DEVICES & 1);
@@ -219,7 +219,7 @@ static void sizes_of(const struct explainer *e, const struct space *space, uint3
         add_size(s, v);
 }
 
-/* With any batch that the constraints leave. */
+/* Finds a plan on that size, with any batch that the constraints leave. */
 static bool plan_of_size(struct explainer *e, struct space space, const struct graph *graph,
                          const struct variation *size, uint32_t set, bool whole, const struct explained **plan,
                          struct error *err)
@@ -262,7 +262,7 @@ static bool has_plan(void *self, uint32_t set, bool *out, struct error *err)
 
 /* ---- the smallest change of each kind ---- */
 
-/* Between `low`, which does not do, and `high`, which does: the least that does, to `grain`. */
+/* Climbs between `low`, which does not do, and `high`, which does: to the least that does, to `grain`. */
 struct ladder {
     bool (*solve)(struct explainer *e, int64_t value, const struct explained **plan, struct error *err);
     int64_t low, high, grain, step; /* step: of the values asked for, which are multiples of it */
@@ -292,7 +292,7 @@ int64_t change_bytes(const struct change *change, int64_t all_bytes, int64_t usa
     return all_bytes - usable_bytes + (int64_t)((double)usable_bytes * change->times) + 1;
 }
 
-/* value: thousandths of the usable memory. */
+/* Solves with other memory; value: thousandths of the usable memory. */
 static bool with_memory(struct explainer *e, int64_t permille, const struct explained **plan, struct error *err)
 {
     struct variation v = variation_none();
@@ -331,7 +331,7 @@ static bool on_nodes(struct explainer *e, int64_t nodes, const struct explained 
     return solve(e, &e->options.space, &v, plan, err);
 }
 
-/* False where the cluster cannot be of that size. */
+/* True when the cluster can be of that size. */
 static bool varies_legally(const struct explainer *e, const struct graph *graph, const struct variation *variation)
 {
     struct varied varied;
@@ -342,7 +342,7 @@ static bool varies_legally(const struct explainer *e, const struct graph *graph,
     return legal;
 }
 
-/* The first multiple of the step, from the given one on, that has a configuration; else the given one. */
+/* Gives the first multiple of the step, from the given one on, that has a configuration; else the given one. */
 static int64_t next_legal(const struct explainer *e, const struct graph *graph, int64_t multiple, int64_t step)
 {
     enum { TRIES = 64 };
@@ -354,7 +354,7 @@ static int64_t next_legal(const struct explainer *e, const struct graph *graph, 
     return multiple;
 }
 
-/* More nodes: from what has no configuration by small steps, since most of what lies between has none either. */
+/* Tries more nodes: from what has no configuration by small steps, as most of what lies between has none either. */
 static bool more_devices(struct explainer *e, const struct graph *graph, bool legal, int64_t step, struct change *c,
                          struct error *err)
 {
@@ -370,7 +370,7 @@ static bool more_devices(struct explainer *e, const struct graph *graph, bool le
     return !c->plan || bisect(e, &ladder, c, err);
 }
 
-/* Whole nodes, or devices of the only one: the most that do. Fewer do not help where memory is short. */
+/* Tries whole nodes, or devices of the only one: the most that do. Fewer do not help where memory is short. */
 static bool fewer_devices(struct explainer *e, const struct graph *graph, struct change *c, struct error *err)
 {
     struct variation v = variation_none();
@@ -380,7 +380,7 @@ static bool fewer_devices(struct explainer *e, const struct graph *graph, struct
     return true;
 }
 
-/* What all the nodes that the named degrees need are a multiple of. */
+/* Gives what all the nodes that the named degrees need are a multiple of. */
 static int64_t common_step(const struct explainer *e)
 {
     int64_t products[MAX_PRODUCTS], step = 0;
@@ -415,7 +415,7 @@ static bool with_batch(struct explainer *e, int64_t batch, const struct explaine
     return solve(e, &space, &v, plan, err);
 }
 
-/* A larger batch that fits, below one that does not. */
+/* Finds a larger batch that fits, below one that does not. */
 static bool enlarge_batch(struct explainer *e, const struct graph *graph, int64_t failed, struct change *c,
                           struct error *err)
 {
@@ -439,8 +439,8 @@ static bool enlarge_batch(struct explainer *e, const struct graph *graph, int64_
     return true;
 }
 
-/* The nearer neighbour first, where the batch has no configuration; then downwards by halves, from each to the next
- * that has one, and up again as far as it goes; else the next above, and the one that all devices could share out. */
+/* Tries the nearer neighbour first, where the batch has no configuration; then downwards by halves, from each to the
+ * next that has one, and up again as far as it goes; else the next above, and what all devices share out. */
 static bool try_batches(struct explainer *e, const struct graph *graph, struct change *c, struct error *err)
 {
     const struct space *space = &e->options.space;
@@ -546,7 +546,7 @@ static uint32_t constraints_in_force(const struct explainer *e)
     return set;
 }
 
-/* What the nearest plan lacks, and where. */
+/* Finds what the nearest plan lacks, and where. */
 static bool find_missing(struct explainer *e, struct conflict *out, struct error *err)
 {
     struct search_result *result = NULL;

@@ -35,7 +35,7 @@ struct change {
     double times;                 /* so many, of memory; else 0 */
     const struct explained *plan; /* that fits then; NULL: none was found */
 };
-/* What a device of a type has in all then, that has and can use so much now. */
+/* Gives what a device of a type has in all then, that has and can use so much now. */
 int64_t change_bytes(const struct change *change, int64_t all_bytes, int64_t usable_bytes);
 enum { MAX_CHANGES = CHOICE_COUNT + 4 };
 struct conflict {

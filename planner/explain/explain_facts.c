@@ -25,7 +25,7 @@ bool variation_keeps_prices(const struct cluster *cluster, const struct variatio
     return same;
 }
 
-/* From 1 - amount to 1 + amount, by 53 bits of a counter-based generator. */
+/* Draws from 1 - amount to 1 + amount, by 53 bits of a counter-based generator. */
 static double draw(uint64_t seed, uint64_t which, double amount)
 {
     double unit = (double)(mix64(mix64(seed) + which) >> 11) / 9007199254740992.0;
@@ -68,7 +68,7 @@ void varied_free(struct varied *varied)
 
 /* ---- the cluster ---- */
 
-/* The type of the original that the index-th one left is. */
+/* Gives the type of the original that the index-th one left is. */
 static int original_type(const struct variation *v, int index)
 {
     int type = 0;
@@ -101,8 +101,8 @@ static bool keep_types(struct cluster *c, const struct variation *v, struct erro
     return groups > 0 || fail(err, "%s: has no such types of devices", c->name);
 }
 
-/* The first `units` units of all groups; more than there are: of the last group. Types that are left without ranks are
- * the last ones, since types stand in the order of their first ranks. */
+/* Sets the first `units` units of all groups; more than there are: of the last group. Types that are left without ranks
+ * are the last ones, since types stand in the order of their first ranks. */
 static bool set_units(struct cluster *c, int units, struct error *err)
 {
     int kept = 0, types = 0;
@@ -122,7 +122,7 @@ static bool set_units(struct cluster *c, int units, struct error *err)
     return true;
 }
 
-/* So many devices of the only unit: whole units of each level inside it. */
+/* Leaves so many devices of the only unit: whole units of each level inside it. */
 static bool divide_unit(struct cluster *c, int devices, struct error *err)
 {
     int left = devices;
@@ -137,7 +137,7 @@ static bool divide_unit(struct cluster *c, int devices, struct error *err)
     return left == 1 || fail(err, "%s: one unit has no part of %d devices", c->name, devices);
 }
 
-/* Neighbouring nodes become one. */
+/* Widens nodes: neighbouring ones become one. */
 static bool widen(struct cluster *c, int times, struct error *err)
 {
     for (int g = 0; g < c->group_count; g++)
@@ -198,7 +198,7 @@ static double rate_of(const struct variation *v, const char *work)
     return strncmp(work, "attention.", 10) ? v->vector : v->attention;
 }
 
-/* The latency stays, what is beyond it goes with the bandwidth. */
+/* Slows a curve: the latency stays, what is beyond it goes with the bandwidth. */
 static void set_curve(struct collective_curve *curve, double bandwidth)
 {
     for (int i = 0; i < curve->point_count; i++) {
@@ -221,7 +221,7 @@ static void set_profile(struct profile *p, const struct variation *v)
             set_curve(&p->curves[i], v->bandwidth[p->curves[i].level]);
 }
 
-/* All of them, or that of the only type left. */
+/* Copies all profiles, or that of the only type left. */
 static bool copy_profiles(struct varied *out, const struct facts *facts, const struct variation *v, struct error *err)
 {
     bool one = facts->cluster->type_count > 1 && out->cluster->type_count == 1;

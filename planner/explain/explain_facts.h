@@ -16,10 +16,10 @@ struct variation {
     int widen;                    /* so many times the devices in a node, and as many fewer nodes; 1 */
 };
 struct variation variation_none(void);
-/* Whether a layer's prices on some ranks stay what they are: memory may change, and how many units there are of the
+/* True when a layer's prices on some ranks stay what they are: memory may change, and how many units there are of the
  * outermost level, which no collective knows of. */
 bool variation_keeps_prices(const struct cluster *cluster, const struct variation *v);
-/* Seeded noise: every factor is drawn evenly from 1 - amount to 1 + amount, independently. The same seed gives the same
+/* Draws seeded noise: every factor evenly from 1 - amount to 1 + amount, independently. The same seed gives the same
  * factors relative to the amount, so draws of different amounts are comparable. */
 struct variation variation_noise(uint64_t seed, double amount);
 
@@ -39,9 +39,9 @@ struct varied {
  */
 bool varied_open(struct varied *out, const struct facts *facts, const struct variation *variation, struct error *err);
 void varied_free(struct varied *varied);
-/* Units of the outermost level: nodes, or devices where there is one node only. */
+/* Counts units of the outermost level: nodes, or devices where there is one node only. */
 int variation_units(const struct cluster *cluster);
-/* Devices of one such unit of a type. */
+/* Counts devices of one such unit of a type. */
 int variation_unit_devices(const struct cluster *cluster, int type);
 enum { MOST_PARTS = 64 };
 /**
@@ -50,8 +50,8 @@ enum { MOST_PARTS = 64 };
  * are 2^k and 3 x 2^k, and all. The whole comes first; parts that follow each other with equal `types` fall.
  */
 int parts_of_cluster(const struct cluster *cluster, struct variation out[MOST_PARTS]);
-/* The part that a step which computes for compute_ns of step_ns may be faster on, since there is less to exchange: half
- * of the units, or of several types the one that multiplies most. False: that would compute for longer. */
+/* Gives the part that a step which computes for compute_ns of step_ns may be faster on, as there is less to exchange:
+ * half of the units, or of several types what multiplies most. False: that would compute for longer. */
 bool parts_likely(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
                   struct variation *out);
 #endif

@@ -6,7 +6,7 @@
 /* MEMORY_STEP: each search has at most 31/32 of the memory of the point before. */
 enum { MEMORY_STEP = 32, MOST_SOLVED = 48 };
 
-/* Whether a point takes no more than another of what is sought little of. */
+/* Tells whether a point takes no more than another of what is sought little of. */
 typedef bool no_more(const struct point *a, const struct point *b);
 
 static bool no_more_memory(const struct point *a, const struct point *b)
@@ -14,7 +14,7 @@ static bool no_more_memory(const struct point *a, const struct point *b)
     return a->peak_bytes <= b->peak_bytes;
 }
 
-/* a has no more devices of any type than b. */
+/* True when a has no more devices of any type than b. */
 static bool no_more_devices(const struct point *a, const struct point *b)
 {
     for (int t = 0; t < MAX_TYPES; t++)
@@ -43,7 +43,7 @@ static void keep_point(struct frontier *f, const struct point *at, no_more *chea
     f->count++;
 }
 
-/* The point of a solution on the whole cluster. */
+/* Makes the point of a solution on the whole cluster. */
 static struct point point_of(const struct explainer *e, const struct solution *solution)
 {
     const struct cluster *cluster = e->facts->cluster;
@@ -54,7 +54,7 @@ static struct point point_of(const struct explainer *e, const struct solution *s
     return point;
 }
 
-/* The point of a solution on the devices that are left. */
+/* Makes the point of a solution on the devices that are left. */
 static bool point_on(struct explainer *e, const struct varied *varied, const struct solution *solution,
                      struct point *out, struct error *err)
 {
@@ -86,7 +86,7 @@ static bool solve_point(struct explainer *e, const struct space *space, const st
     return good;
 }
 
-/* What is known of the whole cluster. */
+/* Keeps what is known of the whole cluster. */
 static bool keep_known(struct explainer *e, struct frontier *f, no_more *cheap, struct error *err)
 {
     for (int i = 0; i < e->known_count && !explainer_ends(e); i++) {
@@ -101,7 +101,7 @@ static bool keep_known(struct explainer *e, struct frontier *f, no_more *cheap, 
     return true;
 }
 
-/* What searches have found to fit on their way, where it would be a point. */
+/* Keeps what searches have found to fit on their way, where it would be a point. */
 static bool keep_simulated(struct explainer *e, struct frontier *f, struct error *err)
 {
     for (int i = 0; i < e->simulated_count && !explainer_ends(e); i++) {
@@ -122,7 +122,7 @@ static bool keep_simulated(struct explainer *e, struct frontier *f, struct error
     return true;
 }
 
-/* The shortest with so much memory at most; NULL: there is none. */
+/* Gives the shortest with so much memory at most; NULL: there is none. */
 static const struct point *within(const struct frontier *f, int64_t most_bytes)
 {
     for (int i = 0; i < f->count; i++)
@@ -131,7 +131,7 @@ static const struct point *within(const struct frontier *f, int64_t most_bytes)
     return NULL;
 }
 
-/* Downwards from the shortest: each time the shortest within that memory, of what is found and what is known. */
+/* Solves downwards from the shortest: each time the shortest within that memory, of what is found and known. */
 static bool solve_downwards(struct explainer *e, struct frontier *f, struct error *err)
 {
     const struct point *at = within(f, INT64_MAX);
@@ -159,7 +159,7 @@ bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct e
            keep_simulated(e, out, err) && solve_downwards(e, out, err) && keep_known(e, out, no_more_memory, err);
 }
 
-/* Parts of one kind fall: where nothing fits one of them, the smaller ones are left out. */
+/* Lets parts of one kind fall: where nothing fits one of them, the smaller ones are left out. */
 bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err)
 {
     struct variation parts[MOST_PARTS];

@@ -30,7 +30,7 @@ static int units_of(const struct cluster *cluster, const struct node_group *grou
     return group->device_count / variation_unit_devices(cluster, group->type);
 }
 
-/* Whether the first units of the types have devices of all of them: what has of fewer is a part of those. */
+/* True when the first units of the types have devices of all: what has of fewer types is a part of those. */
 static bool has_all(const struct cluster *cluster, unsigned types, int units)
 {
     unsigned met = 0;
@@ -42,7 +42,7 @@ static bool has_all(const struct cluster *cluster, unsigned types, int units)
     return met == types;
 }
 
-/* Whole units of each level inside one unit; see varied_open(). */
+/* True for whole units of each level inside one unit; see varied_open(). */
 static bool divides_unit(const struct cluster *cluster, int type, int devices)
 {
     for (int i = 0; i + 1 < cluster->level_count; i++) {
@@ -89,7 +89,7 @@ bool parts_likely(const struct cluster *cluster, enum dtype dtype, int64_t compu
     int units = variation_units(cluster), best = 0;
     for (int t = 0; t < cluster->type_count; t++) {
         const struct node_type *type = &cluster->types[t];
-        /* What its devices multiply in a second. */
+        /* this is what its devices multiply in a second */
         double own = type->device.matmul_flops_per_s[dtype] * type->device.matmul_efficiency * type->device_count;
         best = own > most ? t : best;
         most = fmax(most, own);

@@ -27,7 +27,7 @@ static void count_layer(struct tally *tallies, int *tally_count, const struct gr
     tallies[i].count += sign;
 }
 
-/* Layers decided otherwise, when layers of a class may be swapped. tallies: (2 layers). */
+/* Counts layers decided otherwise, when layers of a class may be swapped. tallies: (2 layers). */
 static int differing_layers(const struct graph *graph, const struct plan *a, const struct plan *b,
                             struct tally *tallies)
 {
@@ -41,7 +41,7 @@ static int differing_layers(const struct graph *graph, const struct plan *a, con
     return more;
 }
 
-/* Layers that stand on another stage, whatever the orders. */
+/* Counts layers that stand on another stage, whatever the orders. */
 static int layers_elsewhere(const struct plan *a, const struct plan *b)
 {
     int moved = 0;
@@ -117,7 +117,7 @@ static const struct plan *plan_of(const struct shortlist *s, const struct ranked
     return s->e->known[ranked->known].explained->plan;
 }
 
-/* Whether the plan is distinct from all in the list that take no longer. */
+/* Tells whether the plan is distinct from all in the list that take no longer. */
 static bool is_new(const struct shortlist *s, const struct plan *plan, int64_t step_ns, bool *out)
 {
     *out = true;
@@ -140,7 +140,7 @@ static bool add_fit(struct shortlist *s, int known, int64_t step_ns)
     return true;
 }
 
-/* The list anew, with what has become known since. */
+/* Lists anew, with what has become known since. */
 static bool list_known(struct shortlist *s)
 {
     for (; s->seen < s->e->known_count; s->seen++) {
@@ -160,7 +160,7 @@ static bool list_known(struct shortlist *s)
     return true;
 }
 
-/* What searches have simulated on their way, as far as it may be one of those wanted. */
+/* Lists what searches have simulated on their way, as far as it may be one of those wanted. */
 static bool list_simulated(struct shortlist *s)
 {
     explainer_sort_simulated(s->e);
@@ -177,7 +177,7 @@ static bool list_simulated(struct shortlist *s)
     return true;
 }
 
-/* One search for each legal value of the choice, until there are enough plans. */
+/* Searches once for each legal value of the choice, until there are enough plans. */
 static bool widen(struct shortlist *s, enum space_choice choice, int64_t n, int64_t most)
 {
     for (int64_t value = 1; value <= n && value <= most && s->count < s->wanted; value++) {
@@ -204,7 +204,7 @@ static bool list_all(struct shortlist *s)
            explain_alternatives(e, e->base.explained, &alternatives, s->err) && list_known(s) && list_simulated(s);
 }
 
-/* By the estimates, which may differ a little from what the store has. */
+/* Inserts by the estimates, which may differ a little from what the store has. */
 static void insert(struct ranking *r, const struct search_plan *plan)
 {
     int place = r->count++;
@@ -213,14 +213,14 @@ static void insert(struct ranking *r, const struct search_plan *plan)
     r->plans[place] = *plan;
 }
 
-/* The plan is handed over. */
+/* Takes the plan over. */
 static void take(struct ranking *r, struct search_result *first, int index)
 {
     insert(r, &first->plans[index]);
     first->plans[index] = (struct search_plan){ 0 };
 }
 
-/* A copy with an estimate of its own. */
+/* Makes a copy with an estimate of its own. */
 static bool copy_known(struct ranking *r, const struct explainer *e, const struct known_plan *known, struct error *err)
 {
     struct search_plan plan = { .plan = plan_copy(known->explained->plan), .formula_ns = known->formula_ns };
@@ -236,7 +236,7 @@ static bool copy_known(struct ranking *r, const struct explainer *e, const struc
     return true;
 }
 
-/* What is the first search's own has its estimate already. */
+/* Fills the ranking; what is the first search's own has its estimate already. */
 static bool fill(struct ranking *r, struct search_result *first, const struct shortlist *s)
 {
     for (int i = 0; i < s->count; i++) {

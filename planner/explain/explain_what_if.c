@@ -13,7 +13,7 @@ const char *const resource_names[RESOURCE_COUNT + 1] = {
 
 #define BINDING_SHARE 1e-3 /* a constraint binds when lifting it buys so much of the step */
 
-/* A plan already known takes the place of the best so far where it fits and is shorter. */
+/* Lets a plan already known take the place of the best so far where it fits and is shorter. */
 static void compete(const struct explained *plan, const struct account *account, const struct explained **best,
                     struct account *of_best)
 {
@@ -25,7 +25,7 @@ static void compete(const struct explained *plan, const struct account *account,
 
 /* ---- sensitivities ---- */
 
-/* known: the best of the plans that are known, where devices and batch are theirs; NULL: none fits. */
+/* A question under other facts. known: the best known plan, where devices and batch are the same; NULL: none fits. */
 struct asked {
     struct what_if what_if;
     struct varied varied;
@@ -56,7 +56,7 @@ static const char *name_of(struct explainer *e, const char *format, ...)
     return arena_strdup(&e->arena, line);
 }
 
-/* To be solved with the others. What such facts cannot be is left out. */
+/* Asks what is solved with the others, and leaves out what such facts cannot be. */
 static bool ask(struct asking *a, struct what_if what_if, const struct space *space, const struct variation *variation,
                 bool same_job)
 {
@@ -79,7 +79,7 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     return true;
 }
 
-/* What the plan itself and the whole space's take under each of the facts that leave the job as it is. */
+/* Times the plan itself and the whole space's under each of the facts that leave the job as it is. */
 static bool time_known_plans(struct asking *a)
 {
     const struct explained *known[] = { a->plan, a->out->base.explained };
@@ -193,7 +193,7 @@ static bool ask_structure(struct asking *a)
                &space, &v, false);
 }
 
-/* Which devices those are. */
+/* Names these devices. */
 static const char *devices_name(struct explainer *e, const struct varied *varied)
 {
     int count = varied->cluster->device_count;
@@ -230,8 +230,8 @@ static bool ask_size(struct asking *a, int units, int times)
     return ask_devices(a, &v);
 }
 
-/* The first half, quarter and eighth, of the devices of one node where that is less; of several types each alone, and
- * of three each two. */
+/* Asks for the first half, quarter and eighth, of the devices of one node where that is less; of several types for each
+ * alone, and of three for each two. */
 static bool ask_parts(struct asking *a)
 {
     const struct cluster *cluster = a->e->facts->cluster;
@@ -258,7 +258,7 @@ static bool ask_parts(struct asking *a)
     return true;
 }
 
-/* One node more, twice as many, and parts. */
+/* Asks for one node more, twice as many, and parts. */
 static bool ask_frontier(struct asking *a)
 {
     const struct cluster *cluster = a->e->facts->cluster;
@@ -347,7 +347,7 @@ const struct what_if *explain_fewer(const struct what_ifs *what_ifs)
 /* ---- robustness ---- */
 
 /* owns: the plan under the facts of each draw; best_ns: of it and of what is known besides the shortest that fits, else
- * INT64_MAX. Of every amount all draws, one amount after the other; `done` of them were asked in waves before. */
+ * INT64_MAX. All draws of an amount come before those of the next; `done` of them were asked in waves before. */
 struct drawing {
     struct explainer *e;
     const struct explained *plan;
@@ -391,7 +391,7 @@ static bool answer_draw(void *self, int index, const struct solution *found, str
     return true;
 }
 
-/* What is known of the job under the draws' facts. Of dear plans only the explained one is timed again. */
+/* Times what is known of the job under the draws' facts. Of dear plans only the explained one is timed again. */
 static bool time_known(struct drawing *d, int count, struct error *err)
 {
     struct explainer *e = d->e;
@@ -419,7 +419,7 @@ static bool time_known(struct drawing *d, int count, struct error *err)
     return true;
 }
 
-/* So many draws at once, from the first that was not asked on. */
+/* Draws so many at once, from the first that was not asked on. */
 static bool draw(struct drawing *d, const double *amounts, uint64_t seed, int count, struct error *err)
 {
     int opened = 0;
