@@ -36,9 +36,9 @@ struct busy_problem {
 struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
                                     const struct price_table *table);
 /**
- * *out: no plan of the configuration is simulated shorter; at least below_ns where that is known of it (INT64_MAX: as
- * much as can be said). known: what problems of one chain know of its layers, for the next of the same table; may be
- * NULL. Fails only for want of memory.
+ * Gives *out, below which no plan of the configuration is simulated; at least below_ns where that is known of it
+ * (INT64_MAX: as much as can be said). known: what problems of one chain know of its layers, for the next of the same
+ * table; may be NULL. Fails only for want of memory.
  */
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct busy *known,
                 struct error *err);

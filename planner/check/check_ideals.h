@@ -1,4 +1,4 @@
-/* The same questions as in check_cut_parts.h of layers that may come in any order: stages between sets of layers. */
+/* Decides what check_cut_parts.h does for layers that may come in any order: stages lie between sets of layers. */
 #ifndef CLEAVE_CHECK_CHECK_IDEALS_H
 #define CLEAVE_CHECK_CHECK_IDEALS_H
 #include "planner/check/check_cut_parts.h"

@@ -59,7 +59,7 @@ enum { USE_PATH = LIMIT_COUNT, USE_STEP };
 int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int what);
 
 /**
- * The least sum of compute paths of a stage with that content whose three times stay within cap_ns.
+ * Gives the least sum of compute paths of a stage with that content whose three times stay within cap_ns.
  *
  * whole   over whole counts, by GLPK's branch and bound; else the linear relaxation, whose bound is proven in integers
  * *least  a bound; of whole counts the optimum but for 1e-9 of it, GLPK's tolerance. INT64_MAX: no choice fits

@@ -1,4 +1,4 @@
-/* What is said of a configuration without a search. */
+/* Values and bounds a configuration by formulas alone, without a search. */
 #include "base/num.h"
 #include "planner/check/check_cut_parts.h"
 

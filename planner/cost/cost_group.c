@@ -1,4 +1,4 @@
-/* Groups of ranks against the hierarchy. */
+/* Finds how a group of ranks lies in the hierarchy of links. */
 #include "planner/cost/cost_group.h"
 #include "base/num.h"
 #include <math.h>

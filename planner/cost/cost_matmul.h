@@ -4,8 +4,8 @@
 #include "planner/facts/cluster.h"
 
 /**
- * Share of the device's matmul peak that a product of these sizes reaches: matmul_efficiency x tile fill x wave fill x
- * k / (k + half a tile). m, n: the output; k: the folded extent; batch: independent products. At most
+ * Gives the share of the device's matmul peak that a product of these sizes reaches: matmul_efficiency x tile fill x
+ * wave fill x k / (k + half a tile). m, n: the output; k: the folded extent; batch: independent products. At most
  * matmul_efficiency.
  */
 double cost_matmul_efficiency(const struct device_type *device, double m, double n, double k, double batch);
@@ -19,10 +19,10 @@ double cost_product_formula_ns(const struct device_type *device, enum dtype dtyp
 double cost_product_ns(const struct device_type *device, enum dtype dtype, enum phase phase, double m, double n,
                        double k);
 /**
- * How much longer than by the formula a product takes: at the points of the device's surface what was measured over
- * cost_product_formula_ns(); between them the mean of their logarithms, weighed by place in log m, log n, log k; beyond
- * as on the rim. Multiplying keeps what the formula says of tiles and waves between the points. False: no surface of
- * the dtype and phase, *stretch as it was. outside: beyond the grid.
+ * Gives how much longer than by the formula a product takes: at the points of the device's surface what was measured
+ * over cost_product_formula_ns(); between them the mean of their logarithms, weighed by place in log m, log n, log k;
+ * beyond as on the rim. Multiplying keeps what the formula says of tiles and waves between the points. False: no
+ * surface of the dtype and phase, *stretch as it was. outside: beyond the grid.
  */
 bool cost_matmul_stretch(double *stretch, bool *outside, const struct device_type *device, enum dtype dtype,
                          enum phase phase, double m, double n, double k);

@@ -32,11 +32,11 @@ int dag_words(int node_count);
 bool dag_ancestors(const struct dag *dag, struct arena *arena, uint64_t **out, struct error *err);
 
 /**
- * Alike parallel branches, put in order. A branch is a chain of nodes with one way in and one way out; branches between
+ * Puts alike parallel branches in order. A branch is a chain of nodes with one way in and one way out; branches between
  * the same nodes whose nodes are of equal kinds (kind: (node_count), equal numbers mean that the cost cannot tell them
- * apart) may change places in any split, so that their heads can be asked to lie in order of their stages. Adds an
- * edge from each head to the next alike one: nothing is lost, and k single-node branches have k+1 ideals and not 2^k.
- * Writes at most node_count edges to `more`; returns how many.
+ * apart) may change places in any split, so that their heads can be asked to lie in order of their stages. Adds an edge
+ * from each head to the next alike one: nothing is lost, and k single-node branches have k+1 ideals and not 2^k. Writes
+ * at most node_count edges to `more`; returns how many.
  */
 int dag_order_alike(const struct dag *dag, const int *kind, struct dag_edge *more);
 

@@ -1,4 +1,4 @@
-/* Lists of the counts that are not 0. */
+/* Keeps the counts of a solution as lists of those that are not 0. */
 #include "planner/cut/partition_parts.h"
 #include <string.h>
 

@@ -48,20 +48,21 @@ struct pace_shelf;
 struct price_table;
 struct model;
 /**
- * The same for a plan of many micro-batches, without prices. Where a shorter step is proven to repeat in its middle
- * (planner/sim/period.h) it says what the whole takes, to the nanosecond; memory is then what the search for a layout
- * is content with, at most 1/200 above the most bytes alive. Of very many micro-batches two shorter steps are simulated
- * else, of twice and five times as many as settle (all in flight and two more), and it goes on by their difference:
- * within 0.25 % of the whole, 0.5 % with two copies of the model (tests/test_estimate.c, periodic_estimate_agrees).
- * Simulates the whole plan where neither saves enough; estimate->micro_batches_simulated says which.
+ * Estimates a plan of many micro-batches likewise, without prices. Where a shorter step is proven to repeat in its
+ * middle (planner/sim/period.h) it says what the whole takes, to the nanosecond; memory is then what the search for a
+ * layout is content with, at most 1/200 above the most bytes alive. Of very many micro-batches two shorter steps are
+ * simulated else, of twice and five times as many as settle (all in flight and two more), and it goes on by their
+ * difference: within 0.25 % of the whole, 0.5 % with two copies of the model (tests/test_estimate.c,
+ * periodic_estimate_agrees). Simulates the whole plan where neither saves enough; estimate->micro_batches_simulated
+ * says which.
  */
 bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
                             const struct plan *plan, const struct facts *facts, struct error *err);
 /**
- * The same at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once and two
- * more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the others.
- * Simulates the whole plan where that saves nothing. Of a plan that does not fit only the memory is told, that no
- * layout is below, and no time. Of one that takes worth_ns and more (INT64_MAX: any is welcome) only that: it is
+ * Estimates likewise at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once
+ * and two more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the
+ * others. Simulates the whole plan where that saves nothing. Of a plan that does not fit only the memory is told, that
+ * no layout is below, and no time. Of one that takes worth_ns and more (INT64_MAX: any is welcome) only that: it is
  * beaten.
  *
  * model is what graph was built from; chain and table price the plan's layers.
@@ -75,20 +76,20 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
                          const struct graph *graph, const struct plan *plan, const struct facts *facts,
                          int64_t worth_ns, struct error *err);
 /**
- * A second look at the memory of a plan that is chosen or hardly fits: that of the whole step, or of as many
+ * Takes a second look at the memory of a plan that is chosen or hardly fits: that of the whole step, or of as many
  * micro-batches as are soon laid out, replaces what few of them promise. model: the plan's.
  */
 bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
                      const struct facts *facts, struct error *err);
 /**
- * In place of an estimate of few micro-batches the whole plan's, or else the periodic one, where it is soon made and
- * the plan fits. graph: the plan's, of the model.
+ * Puts in place of an estimate of few micro-batches the whole plan's, or else the periodic one, where it is soon made
+ * and the plan fits. graph: the plan's, of the model.
  */
 bool estimate_whole(struct estimate **estimate, const struct model *model, const struct graph *graph,
                     const struct plan *plan, const struct facts *facts, struct error *err);
 /**
- * The memory that estimate_plan_steady() and estimate_settle() tell in the end, alone and without facts: into bytes,
- * (stages). It is the arena where the whole program is laid out, and between the arena and 2 % more where few
+ * Gives the memory that estimate_plan_steady() and estimate_settle() tell in the end, alone and without facts: into
+ * bytes, (stages). It is the arena where the whole program is laid out, and between the arena and 2 % more where few
  * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
  */
 bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err);

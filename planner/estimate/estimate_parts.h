@@ -46,10 +46,10 @@ void estimate_fill_bytes(struct prediction *p, const struct program *program, co
 bool estimate_fill_memory(struct estimate *estimate, const struct program *program, const struct facts *facts,
                           const struct judging *judging, struct error *err);
 /**
- * The bytes of the plan by a program of fewer micro-batches, whose lifetimes are split and whose middle repeats
- * (planner/sim/period.h): no more live at once in the plan's, and where the search for a layout is content here it is
- * there. Else, and where few instructions may pack in leaps, the plan's is laid out if `whole`, or a second look is
- * taken as estimate_settle() does. The estimate knows the program's length. Fails when lowering or layout does.
+ * Fills in the bytes of the plan by a program of fewer micro-batches, whose lifetimes are split and whose middle
+ * repeats (planner/sim/period.h): no more live at once in the plan's, and where the search for a layout is content here
+ * it is there. Else, and where few instructions may pack in leaps, the plan's is laid out if `whole`, or a second look
+ * is taken as estimate_settle() does. The estimate knows the program's length. Fails when lowering or layout does.
  */
 bool estimate_fill_repeating(struct estimate *estimate, struct program *program, const struct model *model,
                              const struct plan *plan, const struct facts *facts, bool whole, struct error *err);

@@ -212,8 +212,8 @@ struct regret {
     double mean, most; /* (time of this plan - best) / best over the draws in which it fits */
 };
 /**
- * Noise of every compute rate, link level and the usable memory, seeded, of each amount. The best is the shortest of
- * what re-solving finds and of all plans known, this one included: regret is never negative.
+ * Draws noise of every compute rate, link level and the usable memory, seeded, of each amount. The best is the shortest
+ * of what re-solving finds and of all plans known, this one included: regret is never negative.
  *
  * out: (amount_count); of draws that time had no room for nothing is said
  * report: of each amount when all its draws are answered; may be NULL

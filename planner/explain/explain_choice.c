@@ -1,4 +1,4 @@
-/* What a plan chose, why not another, and which plans differ. */
+/* Says what a plan chose and why not another: the best plan of each kind that it is not. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/explain/explain.h"

@@ -18,7 +18,7 @@ _Static_assert(CONSTRAINT_COUNT <= 32, "sets of constraints have 32 bits");
 const char *constraint_name(enum constraint constraint);
 
 /**
- * The deletion filter: of the constraints in `all` (bit i), which exclude each other, leaves out one after the other,
+ * Filters by deletion: of the constraints in `all` (bit i), which exclude each other, leaves out one after the other,
  * lowest bit first, as long as the rest still has no solution. What remains is irreducible: without any one of it there
  * is a solution (Chinneck and Dravnieks 1991, "Locating minimal infeasible constraint sets in linear programs").
  * has_solution(self, set): where fewer constraints have none, more must not have one. Fails when has_solution does.
@@ -50,13 +50,13 @@ struct conflict {
     struct change changes[MAX_CHANGES];
 };
 /**
- * Of the explainer's space and facts. Where memory is tight, only the thriftiest values that the user allows are tried
- * first, then all. Constraints are relaxed like this: memory a thousandfold; devices to any of 1/64 to 64 times the
- * nodes, and to 1, 2, 3, 5 and 7 times what the named degrees need; the batch to any of itself, the next below and
- * above that have a configuration, the least, one sequence, and multiples of the devices; the node to the whole
- * cluster. The changes are found by bisection or halving, each with everything else held: memory to 1 %, devices to
- * whole nodes up to 64 times, or fewer of them where degrees do not divide those that there are, the batch to what has
- * a configuration and the sequence downwards, each restriction of a choice lifted.
+ * Finds the conflict in the explainer's space and facts. Where memory is tight, only the thriftiest values that the
+ * user allows are tried first, then all. Constraints are relaxed like this: memory a thousandfold; devices to any of
+ * 1/64 to 64 times the nodes, and to 1, 2, 3, 5 and 7 times what the named degrees need; the batch to any of itself,
+ * the next below and above that have a configuration, the least, one sequence, and multiples of the devices; the node
+ * to the whole cluster. The changes are found by bisection or halving, each with everything else held: memory to 1 %,
+ * devices to whole nodes up to 64 times, or fewer of them where degrees do not divide those that there are, the batch
+ * to what has a configuration and the sequence downwards, each restriction of a choice lifted.
  */
 bool explain_conflict(struct explainer *e, struct conflict *out, struct error *err);
 #endif

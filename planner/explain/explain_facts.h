@@ -34,7 +34,7 @@ struct varied {
     const char *typed;      /* what to give as --cluster, where devices were left out; NULL: it has no short form */
 };
 /**
- * A copy of the facts with the variation applied. Strings are borrowed from the original. The caller frees it:
+ * Makes a copy of the facts with the variation applied. Strings are borrowed from the original. The caller frees it:
  * varied_free(). Fails when the cluster would have too many devices, or nodes cannot be widened or divided so.
  */
 bool varied_open(struct varied *out, const struct facts *facts, const struct variation *variation, struct error *err);
@@ -45,9 +45,9 @@ int variation_units(const struct cluster *cluster);
 int variation_unit_devices(const struct cluster *cluster, int type);
 enum { MOST_PARTS = 64 };
 /**
- * The parts of a cluster that are worth a look, as variations: all of it, with fewer and fewer of its units; then the
- * same of each two of three types, and of each type alone. The last unit of one type goes on with fewer devices. Counts
- * are 2^k and 3 x 2^k, and all. The whole comes first; parts that follow each other with equal `types` fall.
+ * Lists the parts of a cluster that are worth a look, as variations: all of it, with fewer and fewer of its units; then
+ * the same of each two of three types, and of each type alone. The last unit of one type goes on with fewer devices.
+ * Counts are 2^k and 3 x 2^k, and all. The whole comes first; parts that follow each other with equal `types` fall.
  */
 int parts_of_cluster(const struct cluster *cluster, struct variation out[MOST_PARTS]);
 /* Gives the part that a step which computes for compute_ns of step_ns may be faster on, as there is less to exchange:

@@ -1,4 +1,4 @@
-/* Parts of a cluster that somebody might want to pay for. */
+/* Lists the parts of a cluster that somebody might pay for instead of the whole. */
 #include "planner/explain/explain_facts.h"
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* Sensitivities and robustness: the same question under other facts. */
+/* Asks for the best plan again under other facts: how sensitive it is to them, and how robust to noise. */
 #include "base/num.h"
 #include "planner/explain/explain.h"
 #include <math.h>
@@ -193,7 +193,6 @@ static bool ask_structure(struct asking *a)
                &space, &v, false);
 }
 
-/* Names these devices. */
 static const char *devices_name(struct explainer *e, const struct varied *varied)
 {
     int count = varied->cluster->device_count;

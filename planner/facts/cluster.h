@@ -147,7 +147,6 @@ const struct json_field *cluster_between_fields(size_t *count);
 /* Gives the index of the rank's group, and of its type. */
 int cluster_group(const struct cluster *cluster, int rank);
 int cluster_type(const struct cluster *cluster, int rank);
-/* Gives the rank's device. */
 const struct device_type *cluster_device(const struct cluster *cluster, int rank);
 /* Hashes everything that decides a duration or a fit on the type, wherever that stands in the cluster. */
 uint64_t cluster_type_hash(const struct cluster *cluster, int type);

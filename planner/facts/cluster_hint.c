@@ -1,4 +1,4 @@
-/* What was meant by a device or a cluster as people call them: "H100", "a100-80gb", "64xH100". */
+/* Guesses which device or cluster people mean by what they call it: "H100", "a100-80gb", "64xH100". */
 #include "planner/facts/cluster_hint.h"
 #include "base/num.h"
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* What was meant by names of devices and clusters that are none. */
+/* Guesses what was meant by a name that is none of a device or a cluster. */
 #ifndef CLEAVE_FACTS_CLUSTER_HINT_H
 #define CLEAVE_FACTS_CLUSTER_HINT_H
 #include "base/text.h"

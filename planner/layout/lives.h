@@ -1,4 +1,4 @@
-/* One lifetime, one buffer. */
+/* Splits buffers so that each has one lifetime, and finds from when until when its bytes are its own. */
 #ifndef CLEAVE_LAYOUT_LIVES_H
 #define CLEAVE_LAYOUT_LIVES_H
 #include "planner/program/by_stage.h"
@@ -19,16 +19,16 @@ struct life {
     int first, last, since, held;
 };
 /**
- * Lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer reads, or a copy of
- * activations to the host, is held until the compute lane has left the next layer as well: were the bytes given away at
- * once, the next layer's gradients would wait for the transfer of this one's, and nothing would run beside it. So at
+ * Finds lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer reads, or a copy
+ * of activations to the host, is held until the compute lane has left the next layer as well: were the bytes given away
+ * at once, the next layer's gradients would wait for the transfer of this one's, and nothing would run beside it. So at
  * most one layer's buffers are held beyond their use, and compute waits only for a transfer that is a whole layer
- * behind. What a stage sends is held until it has left the next pass, since on a slow link that takes longer than
- * a layer: there is one value more than what is under way. Where exchanges of experts' tokens run beside the other
- * pass, what they read is held until somebody waits for them. What a tensor-, context- or expert-parallel transfer
- * writes has its bytes since the transfer may begin, behind what it waits for and what is before it in its lane, and so
- * runs beside the computation that stands in between; what a stage receives, since the compute lane began the pass
- * before. Fails for want of memory.
+ * behind. What a stage sends is held until it has left the next pass, since on a slow link that takes longer than a
+ * layer: there is one value more than what is under way. Where exchanges of experts' tokens run beside the other pass,
+ * what they read is held until somebody waits for them. What a tensor-, context- or expert-parallel transfer writes has
+ * its bytes since the transfer may begin, behind what it waits for and what is before it in its lane, and so runs
+ * beside the computation that stands in between; what a stage receives, since the compute lane began the pass before.
+ * Fails for want of memory.
  */
 bool lives_find(const struct program *program, struct life *lives, struct error *err);
 /* Finds those of one stage's buffers alone. */

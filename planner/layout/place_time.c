@@ -1,4 +1,4 @@
-/* Layout as an allocator would do it. */
+/* Places items as an allocator would, which gives bytes and takes them back as time passes. */
 #include "planner/layout/place_work.h"
 #include "base/num.h"
 #include <string.h>

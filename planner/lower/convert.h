@@ -10,9 +10,9 @@ struct conversion {
     struct layout to;
 };
 /**
- * The chain of collectives from one layout of a tensor to another on the mesh of a stage: reduce and cut first, gather
- * last; where single steps do not fit (nesting order, divisibility) one redistribution. extent: of each dim, before any
- * split. Returns the number of steps, 0 for equal layouts, -1 when there is no way (replicated to partial).
+ * Finds the chain of collectives from one layout of a tensor to another on the mesh of a stage: reduce and cut first,
+ * gather last; where single steps do not fit (nesting order, divisibility) one redistribution. extent: of each dim,
+ * before any split. Returns the number of steps, 0 for equal layouts, -1 when there is no way (replicated to partial).
  */
 int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count,
                     const struct layout *from, const struct layout *to, struct conversion out[MAX_CONVERSIONS]);

@@ -16,10 +16,10 @@
  * passed plan_check(). graph and plan are borrowed and must outlive *out. */
 bool lower_program(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err);
 /**
- * The program as if lowered from another graph and plan that differ in sizes only: the batch, the size of atoms that
- * split it (1 stays 1). Sizes the listed buffers anew; instructions, pairs and waits stay. lower_program() makes the
- * same instructions then, but for one thing: a bucket of gradients is full by bytes, and whole copies of weights are
- * padded to the ranks that shard them. False when such a copy changes its size, or the loss's chunks their number:
+ * Makes the program as if lowered from another graph and plan that differ in sizes only: the batch, the size of atoms
+ * that split it (1 stays 1). Sizes the listed buffers anew; instructions, pairs and waits stay. lower_program() makes
+ * the same instructions then, but for one thing: a bucket of gradients is full by bytes, and whole copies of weights
+ * are padded to the ranks that shard them. False when such a copy changes its size, or the loss's chunks their number:
  * lower anew. Buffers that are not listed keep their old sizes; offsets are void.
  */
 bool resize_program(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,

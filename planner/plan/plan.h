@@ -169,10 +169,9 @@ int plan_layer_zero_of(const struct plan_layer *layer, const struct segment *seg
 int plan_zero_on(const struct plan *plan, const struct plan_stage *stage, int layer);
 /* Gives the first layer that keeps something in host memory; -1: none does. */
 int plan_first_offload(const struct plan *plan);
-/* True when two layers were decided alike. */
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
 /**
- * Everything that makes a plan illegal for this graph: layers not covered, ranks not contiguous, a batch that does not
+ * Refuses whatever makes a plan illegal for this graph: layers not covered, ranks not contiguous, a batch that does not
  * divide (the message gives the nearest valid sizes), dims out of range, schedules' own rules, zero without a sharding
  * atom is allowed and has no effect. Lowering trusts a plan that passed.
  */

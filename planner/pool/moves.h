@@ -21,7 +21,7 @@ bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_
 /* Moves layers between the first and the last that share a weight with them to the first one's stage, where what they
  * read lets them, so that the weight lies on fewer stages. */
 bool moves_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out);
-/* Gives the layers of a piece, of all at -1, one stage of ZeRO or kind of recomputation; -1 leaves each its own. */
+/* Layers of a piece, of all at -1, get one stage of ZeRO or kind of recomputation; -1 leaves each its own. */
 struct strategy_move {
     int piece, zero, recompute;
 };

@@ -1,4 +1,4 @@
-/* What prices depend on. */
+/* Keys of prices: what prices depend on, so that equal keys share them. */
 #include "planner/price/price.h"
 
 int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS])

@@ -30,9 +30,9 @@ int sample_shape_words(const struct sample_shape *shape, int64_t out[SAMPLE_SHAP
  * The graph is borrowed until the next call. */
 bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
 /**
- * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
- * memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that is
- * not the first.
+ * Gives prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out
+ * of memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that
+ * is not the first.
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
                                         bool accumulates, enum sample_part part, int64_t *workspace_bytes);

@@ -199,7 +199,6 @@ static inline bool instr_moves_data(const struct instr *instr)
     return op_info[instr->op].traffic >= TRAFFIC_MESSAGE;
 }
 
-/* True for a send or a receive. */
 static inline bool instr_is_message(const struct instr *instr)
 {
     return op_info[instr->op].traffic == TRAFFIC_MESSAGE;
@@ -279,6 +278,5 @@ static inline int program_loss(const struct program *program, int stage, int mic
 bool program_index(struct program *program, struct error *err);
 void program_free(struct program *program);          /* accepts NULL */
 size_t program_bytes(const struct program *program); /* that it takes in memory */
-/* Counts the instructions of all stages. */
 int64_t program_instrs(const struct program *program);
 #endif

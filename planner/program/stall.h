@@ -1,4 +1,4 @@
-/* Why nothing moves. */
+/* Says why a program stalls: which instructions wait for each other in a circle. */
 #ifndef CLEAVE_PROGRAM_STALL_H
 #define CLEAVE_PROGRAM_STALL_H
 #include "planner/program/pairing.h"

@@ -1,4 +1,4 @@
-/* What would make a plan fit, when nothing does. */
+/* Finds, when nothing fits, which single change would make a plan fit. */
 #ifndef CLEAVE_SEARCH_ADVICE_H
 #define CLEAVE_SEARCH_ADVICE_H
 #include "planner/search/search.h"

@@ -7,9 +7,9 @@
 struct model;
 
 /**
- * The plan. A choice of the space with one value has that, any other its usual one (choices.def); missing degrees are
- * so that the product is the device count. The space's rules say what some layers decide instead, of one value each.
- * reversed: the pipeline begins on the cluster's last ranks. Fails with the reason of choice_legal().
+ * Makes the plan. A choice of the space with one value has that, any other its usual one (choices.def); missing degrees
+ * are so that the product is the device count. The space's rules say what some layers decide instead, of one value
+ * each. reversed: the pipeline begins on the cluster's last ranks. Fails with the reason of choice_legal().
  */
 bool baseline_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
                    const struct facts *facts, struct error *err);

@@ -1,4 +1,4 @@
-/* A second look at the narrower part of a space: what is chosen without `turns`, or by default. */
+/* Searches the narrower part of a space once more: what is chosen without `turns`, or by default. */
 #ifndef CLEAVE_SEARCH_NARROWER_H
 #define CLEAVE_SEARCH_NARROWER_H
 #include "planner/search/search.h"

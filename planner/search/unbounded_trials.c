@@ -234,7 +234,7 @@ static void pass_over(struct run *run, int64_t most_ns)
         run->candidates[i].judged |= run->candidates[i].ranked_ns > most_ns;
 }
 
-/* Counts all candidates as judged, so that none of them has another turn. */
+/* Marks all candidates as judged, so that none of them has another turn. */
 static void end_turns(struct run *run)
 {
     for (int i = 0; i < run->candidate_count; i++)
