@@ -72,7 +72,7 @@ bool pace_bound(struct pace *pace, struct error *err)
     return pace->least_bytes || fail_memory(err);
 }
 
-/* Keeps the early lists, since layout changes these alone of what a simulation reads. */
+/* Keeps copies of the lists from before layout, which changes these alone of what a simulation reads. */
 static bool keep_early(struct pace *pace, struct error *err)
 {
     const struct program *few = pace->few.program;

@@ -262,7 +262,7 @@ static bool has_plan(void *self, uint32_t set, bool *out, struct error *err)
 
 /* ---- the smallest change of each kind ---- */
 
-/* Climbs between `low`, which does not do, and `high`, which does: to the least that does, to `grain`. */
+/* Between `low`, which does not do, and `high`, which does, lies the least that does, sought to `grain`. */
 struct ladder {
     bool (*solve)(struct explainer *e, int64_t value, const struct explained **plan, struct error *err);
     int64_t low, high, grain, step; /* step: of the values asked for, which are multiples of it */

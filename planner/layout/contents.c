@@ -58,7 +58,7 @@ static int64_t taken_bytes(const struct buffer *buffer)
 
 /* ---- when each buffer has its bytes to itself ---- */
 
-/* Hands bytes over where instructions work in place: the source has them until just before, the destination then. */
+/* Hands bytes over where instructions work in place: the source has them until just before, then the destination. */
 static void hand_over(const struct program *program, int stage, struct life *lives)
 {
     const struct stage_program *list = &program->stages[stage];

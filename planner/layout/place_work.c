@@ -129,7 +129,7 @@ static int place_above(const struct spots *spots, int64_t address)
     return low;
 }
 
-/* Inserts a spot. One that always lives joins its like on either side: nothing else has bytes between them. */
+/* Inserts a spot. What always lives joins its like on either side: nothing else has bytes of theirs. */
 static void insert_spot(struct place_work *w, struct spots *spots, struct spot spot)
 {
     int at = place_above(spots, spot.low);

@@ -120,8 +120,8 @@ static int64_t best_ranked(const struct run *run, int ranked)
     return best_ns;
 }
 
-/* Lets leaders climb, but not a plan whose walk is dear where it would not lead even with as much of its step left off
- * as climbing left of another's, or may leave. */
+/* Lets leaders climb. A plan whose walk is dear does not where it would not lead even with as small a share of its step
+ * left as climbing left of another's, or may leave. */
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
 {
     struct candidate climbed[CLIMB_SMALL_LEADERS];

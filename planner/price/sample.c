@@ -64,8 +64,8 @@ static bool reduces_each_time(const struct instr *instr)
     return instr->lane == LANE_DP && !hands_out(instr) && instr->micro >= 0 && instr->phase != PHASE_STEP;
 }
 
-/* Leaves out, where there is one micro-batch, transfers of the step that stand between those of the pass, which they
- * are not to change. */
+/* True when the instruction counts. Where there is one micro-batch, transfers of the step stand between those of the
+ * pass, which they are to leave alone. */
 static bool is_listed(const struct sample *s, const struct instr *instr)
 {
     if (instr->phase == PHASE_STEP)

@@ -18,8 +18,8 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
     return *out != NULL || fail_memory(run->err);
 }
 
-/* Takes one configuration, that of small micro-batches, which need least, for each (tensor, sequence parallelism,
- * stages, schedule). Those whose stages have one mesh each speak for others. */
+/* True for one configuration of each (tensor, sequence parallelism, stages, schedule): that of small micro-batches,
+ * which need least. Stages of one mesh speak for others. */
 static bool may_be_nearest(const struct run *run, int index)
 {
     const struct config *config = &run->configs[index], *last = &run->configs[index > 0 ? index - 1 : 0];

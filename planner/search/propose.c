@@ -346,7 +346,7 @@ bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
     return config->meshes > 0 || config->micro_batch_count < 2 * config->stages || leaves_room(run, config, 1, out);
 }
 
-/* Tells whether a configuration without stages has room with all weights in shards, more than the bound's mesh has. */
+/* Tells whether a configuration without stages has room with its weights in more shards than the bound's mesh has. */
 static bool sharded_comfortable(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
