@@ -116,7 +116,6 @@ int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan);
 void estimate_free(struct estimate *estimate);                    /* accepts NULL */
 int64_t estimate_peak_bytes(const struct prediction *prediction); /* of its fullest stage */
 
-/* Usable bytes of the type of device that has most; of each stage: cost_stage_available_bytes(). */
 /* Counts the floating-point operations that one step of the model needs (see struct estimate). */
 double estimate_model_flops(const struct graph *graph);
 #endif

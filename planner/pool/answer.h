@@ -94,13 +94,6 @@ struct search_options {
     struct pace_shelf *paces;
 };
 
-/* What is proven by the formula over the whole space: no plan in it is shorter than bound_ns. What this proves and
- * what not: the formula counts every layer's compute path and the whole traffic of a stage, but lets gathers and
- * reductions of ZeRO hide behind any computation of the stage, wherever it is. The simulation lets them hide only where
- * they are, so plans with much ZeRO-3 traffic take longer than the formula says, and the plan chosen by the simulation
- * may be another than the formula's best: the best of several families (stages, tensor degree) are simulated, and the
- * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
- * be gained. */
 /* What became of a configuration whose bound did not rule it out. FATE_LEFT: it was not settled when time was over;
  * FATE_UNSEEN: it had no first bound then. */
 struct config_record {
@@ -116,6 +109,13 @@ struct config_range {
 
 /* Tells what certificates say; those of version 1 had further simulated bounds and hashes of further prices. */
 enum { CERTIFICATE_VERSION = 4 };
+/* What is proven by the formula over the whole space: no plan in it is shorter than bound_ns. What this proves and
+ * what not: the formula counts every layer's compute path and the whole traffic of a stage, but lets gathers and
+ * reductions of ZeRO hide behind any computation of the stage, wherever it is. The simulation lets them hide only where
+ * they are, so plans with much ZeRO-3 traffic take longer than the formula says, and the plan chosen by the simulation
+ * may be another than the formula's best: the best of several families (stages, tensor degree) are simulated, and the
+ * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
+ * be gained. */
 struct certificate {
     int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
     int64_t formula_ns;     /* the chosen plan's own value */
