@@ -335,7 +335,7 @@ static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
     return high;
 }
 
-/* Opens it for a problem; what is known of the table's layers from another one is kept. */
+/* Opens the bound of a problem, and keeps what another one of the same table has made known of its layers. */
 static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
 {
     b->p = problem;

@@ -253,7 +253,7 @@ static bool check_other_orders(struct checker *c, const struct config *config, c
                      (long long)c->claim->orders_bound_ns, name);
 }
 
-/* Checks one of which the search knew little, but enough for the whole's bound, if any. Its prices are in no hash. */
+/* Checks a configuration of which the search knew only enough for the whole's bound, if any; no hash has its prices. */
 static bool check_unseen(struct checker *c, const struct config *config, const struct claimed_config *claimed,
                          const char *name)
 {

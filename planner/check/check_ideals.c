@@ -306,7 +306,7 @@ static struct ideals_cell *make_cell(struct ideals_walk *w, int kind, int first,
     return cell;
 }
 
-/* Bounds it more closely under the present cap. */
+/* Bounds the cell's path more closely under the present cap. */
 static bool refine(struct ideals_walk *w, struct ideals_cell *cell)
 {
     struct stage_content content = { .count = cell->count, .holds_both = cell->both };

@@ -116,7 +116,8 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     return good;
 }
 
-/* True when it claims that the plan was predicted by few micro-batches, since time was over: by no more than that. */
+/* True when the file claims that the plan was predicted by few micro-batches, as time was over: by no more than
+ * that. */
 static bool claims_few(const struct checker *c, const struct estimate *estimate)
 {
     const struct json *few = c->claim->predicted ? json_member(c->claim->predicted, "micro_batches_simulated") : NULL;

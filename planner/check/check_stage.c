@@ -455,7 +455,7 @@ static bool relax_stage_total(void *context, struct error *err)
     return true;
 }
 
-/* Bounds it with all options allowed, which take no room. By what is known, whatever it is, else by the program. */
+/* Bounds the stage with all options allowed, which take no room: by known multipliers, else by the program. */
 static bool bound_stage_total(struct stage_solver *s, struct error *err)
 {
     set_limits(s, 0);

@@ -40,7 +40,7 @@ int64_t cost_launch_ns(const struct facts *facts, const struct program *program,
 /* Gives cost_instr_ns() of each of the stage's instructions, ns[instr_count], and the first that does the same work,
  * like[instr_count] (may be NULL). Fails only for want of memory. */
 bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage);
-/* Gives it on the device of one rank: it differs where a stage lives on several types and nothing is exchanged. */
+/* Prices the instruction on one rank's device, which differs where a stage has several types and exchanges nothing. */
 int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, int rank);
 /* Gives the types of device that a stage lives on: bit t for type t. */

@@ -32,7 +32,7 @@ double cost_units_chosen(double units, double choices);
 double cost_link_bytes_per_s(const struct link_level *level);
 /* Rounds to whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */
 int64_t cost_round_ns(double ns);
-/* Prices it for a group. wire_bytes: what one rank moves (instr_wire_bytes). buffer_bytes: the key of curves. */
+/* Prices a collective of the group. wire_bytes: what one rank moves (instr_wire_bytes). buffer_bytes: key of curves. */
 struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_bytes, int64_t wire_bytes,
                           const struct group *group);
 /* Gives how long the links of the part at a level, up to the group's, would need for it alone, without latencies; 0

@@ -40,7 +40,7 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
 bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
                       struct error *err);
 struct timeline;
-/* Gives also the step that was simulated for it, which the caller frees too, since that is drawn. */
+/* Gives, beside the estimate, the step that was simulated for it, which is drawn; the caller frees that too. */
 bool estimate_timeline(struct estimate **out, struct timeline **timeline, const struct program *program,
                        const struct facts *facts, struct error *err);
 struct chain;
@@ -70,8 +70,8 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
-/* Judges like it, but what further micro-batches take is simulated, too (pace.h), and not priced; so it wants no
- * prices. shelf: where the pace may stand already, and stays; may be NULL. */
+/* Judges as estimate_plan_steady() does, but what further micro-batches take is simulated, too (pace.h), and not
+ * priced; so it wants no prices. shelf: where the pace may stand already, and stays; may be NULL. */
 bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const struct model *model,
                          const struct graph *graph, const struct plan *plan, const struct facts *facts,
                          int64_t worth_ns, struct error *err);
@@ -93,7 +93,7 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
  * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
  */
 bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err);
-/* Gives them for a plan whose program, or that of as many micro-batches as settle, is laid out. */
+/* Gives these bytes for a plan whose program, or that of as many micro-batches as settle, is laid out. */
 bool estimate_program_bytes(int64_t *bytes, const struct program *program, const struct model *model,
                             const struct plan *plan, struct error *err);
 /* Gives what each stage holds at least, (stages), by the prices of its layers. It counts what schedules that compute
@@ -103,7 +103,7 @@ bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct c
 /* Gives the number of micro-batches after which a further one only repeats: all stages have been full once and memory
  * has reached its peak. Replicas and copies of the model each see a share of them. */
 int estimate_settled_micro_batches(const struct plan *plan);
-/* Gives twice as many whole groups of them, and what is left over once. */
+/* Gives twice as many whole groups of micro-batches as settle, and what is left over once. */
 int estimate_twice_settled(const struct plan *plan);
 /* Estimates the effort (struct estimate) of judging on few beforehand, right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);

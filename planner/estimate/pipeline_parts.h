@@ -76,7 +76,7 @@ static inline int pipeline_copied(const struct pipeline *p)
  * out of memory. */
 bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena);
 
-/* pipeline_order.c: takes it off the shelf, which may be NULL, or makes it anew. The caller gives it back. */
+/* pipeline_order.c: takes the order off the shelf, which may be NULL, or makes it anew. The caller gives it back. */
 bool pipeline_order_take(struct pipeline_order **out, struct pipeline_shelf *shelf, const struct pipeline *p,
                          const struct chain *chain, struct error *err);
 void pipeline_order_give(struct pipeline_order *order); /* accepts NULL */

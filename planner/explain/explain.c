@@ -62,7 +62,7 @@ static bool same_plan(const struct plan *a, const struct plan *b)
            plan_hash(a) == plan_hash(b);
 }
 
-/* Finds its place in the store; -1: it is not there. */
+/* Finds the plan's place in the store; -1: it is not there. */
 static int find_known(const struct explainer *e, const struct plan *plan)
 {
     int i = 0;

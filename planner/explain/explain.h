@@ -57,7 +57,7 @@ struct explainer {
     struct price_shelf prices; /* of all its searches */
     struct pace_shelf paces;   /* and of its accounts */
 };
-/* Opens it; model and facts are borrowed. options->space is what alternatives may choose from. */
+/* Opens an explainer; model and facts are borrowed. options->space is what alternatives may choose from. */
 void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
                     const struct search_options *options);
 void explainer_close(struct explainer *explainer);
@@ -65,10 +65,10 @@ void explainer_close(struct explainer *explainer);
 bool explainer_ends(struct explainer *explainer);
 /* Gives the plan in the explainer's store. */
 bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err);
-/* Gives its account under other facts; freed with the explainer. */
+/* Gives the plan's account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
-/* Gives it under each of so many facts, at once where there are threads. */
+/* Gives its account under each of so many facts, at once where there are threads. */
 bool explainer_accounts(struct explainer *e, const struct explained *explained, const struct facts *const *facts,
                         int count, struct account *out, struct error *err);
 /* Makes a solution of a plan that fits, as its account says. */
@@ -118,7 +118,7 @@ bool explainer_start(struct explainer *e, struct search_result *result, struct e
 /* Gives what a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it
  * does not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search knows it. */
 bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
-/* Judges one that a search has simulated; in e->heard, the shortest first: explainer_sort_simulated(). */
+/* Judges a plan that a search has simulated; in e->heard, the shortest first: explainer_sort_simulated(). */
 bool explainer_judge_simulated(struct explainer *e, const struct simulated_plan *simulated, struct solution *out,
                                struct error *err);
 void explainer_sort_simulated(struct explainer *e);

@@ -22,6 +22,6 @@ extern const struct memory_part_info memory_part_info[MEMORY_PART_COUNT];
 
 /* Gives what no part of the device's has: context, code, what libraries keep, other programs. */
 int64_t memory_rest_bytes(const struct memory_outside *outside);
-/* Describes it for people, in one line: the parts that there are, and the rest. */
+/* Describes that memory for people, in one line: the parts that there are, and the rest. */
 void memory_describe(struct text *out, const struct memory_outside *outside);
 #endif

@@ -37,7 +37,8 @@ struct contents {
     struct life *lives; /* (buffers) */
     bool *gathered;     /* (buffers) */
 };
-/* Opens it; the caller closes it, on failure too. Fails for want of memory, as contents_find() does. */
+/* Opens `out` for a program; the caller closes it, on failure too. Fails for want of memory, as contents_find()
+ * does. */
 bool contents_open(struct contents *out, const struct program *program, struct error *err);
 bool contents_find(struct stage_memory *out, struct contents *contents, int stage, struct error *err);
 /* Counts what is promised beyond the arena among the gaps, since further micro-batches may pack otherwise. */

@@ -26,8 +26,8 @@ struct layout_ask {
     const int64_t *enough_bytes;
     bool brief;
 };
-/* Does the same for a program whose lifetimes are split already (lives.h), unless it is told not to fit: *placed says.
- * ask, placed: may be NULL. */
+/* Lays out a program whose lifetimes are split already (lives.h), unless it is told not to fit: *placed says. ask,
+ * placed: may be NULL. */
 bool layout_place_and_order(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err);
 /* Gives the offsets alone, likewise, for whoever asks for bytes. */
 bool layout_place(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err);

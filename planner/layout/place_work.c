@@ -226,7 +226,7 @@ static int64_t find_gap(const struct spots *a, const struct spots *b, const stru
     return found(&passed);
 }
 
-/* Finds it for an item with two lives. */
+/* Finds the tightest gap for an item with two lives. */
 static int64_t find_gap_twice(const struct spots *spots, const struct place_item *want)
 {
     struct passed passed = nothing_passed;

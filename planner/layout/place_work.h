@@ -66,7 +66,7 @@ struct place_work {
     int beside_count;
 };
 
-/* Opens it on items that are borrowed; false when out of memory. The caller frees the arena in either case. */
+/* Opens the work on items that are borrowed; false when out of memory. The caller frees the arena in either case. */
 bool place_work_open(struct place_work *w, const struct place_item *items, int count);
 /* Counts pairs of items that live at the same time. */
 int64_t place_count_pairs(const struct place_work *w);

@@ -109,7 +109,7 @@ struct plan {
 
 /* Unfolds the model for the plan: its batch, sequence and padding, its order of the layers. */
 bool plan_graph(struct graph **out, const struct model *model, const struct plan *plan, struct error *err);
-/* Unfolds likewise; where it fails, *key is the decision at fault, as the plan file names it. */
+/* Unfolds as plan_graph() does; where it fails, *key is the decision at fault, as the plan file names it. */
 bool plan_graph_at(struct graph **out, const char **key, const struct model *model, const struct plan *plan,
                    struct error *err);
 /* Gives the file's index of the layer at that place of the plan's order. */
@@ -176,7 +176,7 @@ bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
  * atom is allowed and has no effect. Lowering trusts a plan that passed.
  */
 bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err);
-/* Checks likewise; where it refuses, *key is the decision at fault, as the plan file names it. */
+/* Checks as plan_check() does; where it refuses, *key is the decision at fault, as the plan file names it. */
 bool plan_check_at(const char **key, const struct plan *plan, const struct graph *graph, struct error *err);
 /* Gives a 64-bit hash of all decisions. */
 uint64_t plan_hash(const struct plan *plan);

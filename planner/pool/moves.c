@@ -274,8 +274,8 @@ const struct move_kind moves_by_strategies = { count_strategies, make_strategy, 
 
 /* ---- configurations ---- */
 
-/* Puts its layers into the other's order, each in its piece and with its strategy, as far as the mesh lets it. False
- * when there is no such strategy. */
+/* Puts the candidate's layers into the other's order, each in its piece and with its strategy, as far as the mesh lets
+ * it. False when there is no such strategy. */
 static bool take_layers(const struct run *run, struct candidate *c, const struct candidate *from)
 {
     const struct config *config = &run->configs[c->config], *other = &run->configs[from->config];

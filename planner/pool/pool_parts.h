@@ -57,14 +57,14 @@ bool climb_leads_alike(const struct run *run, int config, int other);
 /* reserve.c: promises no more what the layout lacks, by stages, or all of them less where these may have several
  * meshes, until the formula, which may see less than the layout, does not let the same plan pass. */
 bool reserve_more(struct run *run, struct candidate *c, const struct prediction *p);
-/* Leaves its stages so much less room: (stages) in the run's arena. NULL: they have all there is. */
+/* Leaves the candidate's stages so much less room: (stages) in the run's arena. NULL: they have all there is. */
 bool reserve_set(struct run *run, struct candidate *c, const int64_t *reserve_bytes);
 /* Gives the problem of its configuration within what is promised to it; false when out of memory. */
 bool reserve_problem(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out);
 
 /* host_room.c: gives about what the candidate's stages keep on the host at most; 0 where nothing is offloaded. */
 bool host_room_bytes(struct run *run, const struct candidate *c, int64_t *bytes);
-/* Solves its configuration anew so that this is no more. *found: c->solution is the answer; else c is as before. */
+/* Solves the configuration anew so that this is no more. *found: c->solution is the answer; else c is as before. */
 bool host_room_solve(struct run *run, struct candidate *c, int64_t most_bytes, bool *found);
 
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */

@@ -446,7 +446,7 @@ static bool price_send(struct price_table *table, struct price_book *book, const
     return true;
 }
 
-/* Prices one number of each rank, whatever the configuration: all use all devices. */
+/* Prices the exchange of the norm: one number of each rank, whatever the configuration, since all use all devices. */
 static int64_t norm_exchange_ns(const struct price_book *book)
 {
     return cost_collective(book->facts, OP_NORM_REDUCE, element_bytes(book->dtype, ELEMENT_STATISTIC),

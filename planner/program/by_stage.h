@@ -8,6 +8,6 @@ struct by_stage {
     int *first;  /* (stage_count + 1) into list */
     int *buffer; /* (buffer_count) numbers */
 };
-/* Lists them in the arena, as long as no buffer is added, but for those of no stage; false: out of memory. */
+/* Lists the buffers that are of a stage, in the arena; valid until another one is added. False: out of memory. */
 bool by_stage_build(struct by_stage *out, struct arena *arena, const struct program *program);
 #endif

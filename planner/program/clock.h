@@ -29,8 +29,8 @@ int *clock_work(const struct graph *graph, const int *order, struct arena *arena
 /* True when a stage of a framework that runs passes together (struct keeping) does so with these two, which follow each
  * other: where more are in flight than the schedule needs, on one stage or in chunks, as Megatron-Core does it. */
 bool clock_pairs(const struct plan *plan, const struct action *forward, const struct action *backward);
-/* Runs all of them, in the arena. together: passes run so. work: clock_work(), used where the plan's clock is by work.
- * Fails when the orders wait for each other: a bug of the schedule. */
+/* Runs all stages' actions, in the arena. together: passes run so. work: clock_work(), used where the plan's clock is
+ * by work. Fails when the orders wait for each other: a bug of the schedule. */
 bool clock_run(struct clock *out, const struct plan *plan, bool together, const int *work, struct arena *arena,
                struct error *err);
 /* A pipeline of stages that have as many chunks and layers each. */

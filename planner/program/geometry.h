@@ -45,7 +45,7 @@ bool geometry_transfer_block(const struct program *program, const struct pair *p
  * & Yuan 2009, section 3), the first rank of a reduce or broadcast n-1 times the whole; 0 for what stays on the rank.
  * It is the only such formula. */
 int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks);
-/* Gives it for all pairs of an instruction; a send moves the pieces that this rank's copy serves. */
+/* Gives op_wire_bytes() of all pairs of an instruction; a send moves the pieces that this rank's copy serves. */
 int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr);
 
 /* True when the rank counts: of ranks that hold the same data one does, with coordinate 0 on every REPLICATED atom; and

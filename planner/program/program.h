@@ -61,7 +61,7 @@ _Static_assert(PLAN_MAX_SLICES <= INT16_MAX, "parts of a buffer are numbered in 
 _Static_assert(sizeof(struct buffer) == 64, "a program has as many buffers as instructions");
 /* True when both are of one form and hold the same thing, perhaps of other micro-batches and in other places. */
 bool buffer_alike(const struct buffer *a, const struct buffer *b);
-/* Gives its elements, of one rank. */
+/* Gives the elements that the buffer holds on one rank. */
 static inline int64_t buffer_holds(const struct buffer *buffer)
 {
     return buffer->bytes / buffer->element_bytes;
@@ -193,7 +193,7 @@ static inline int instr_operand_place(const struct instr *instr, enum role role,
     return instr->operand_first + count_bits(before);
 }
 
-/* True when it moves data between ranks, or would in a larger group. */
+/* True when the instruction moves data between ranks, or would in a larger group. */
 static inline bool instr_moves_data(const struct instr *instr)
 {
     return op_info[instr->op].traffic >= TRAFFIC_MESSAGE;
@@ -204,7 +204,7 @@ static inline bool instr_is_message(const struct instr *instr)
     return op_info[instr->op].traffic == TRAFFIC_MESSAGE;
 }
 
-/* True when it is forward; recomputation and the loss in chunks belong to backward. */
+/* True when the instruction is forward; recomputation and the loss in chunks belong to backward. */
 static inline bool instr_is_forward(const struct instr *instr)
 {
     return instr->phase == PHASE_FORWARD && !instr->again && !instr->late;

@@ -100,8 +100,8 @@ struct schedule_place schedule_place_of(const struct plan *plan, int stage);
 /* Gives the largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches (times chunks) whose
  * activations are alive at once. */
 int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place);
-/* Gives it for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights' gradients. Where
- * steps run into each other, places for activations repeat with every step: each micro-batch has the same place in
- * every step, so that m micro-batches of which n are held take ceil(m / floor(m / n)) of them. */
+/* Gives the largest prefix for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights'
+ * gradients. Where steps run into each other, places for activations repeat with every step: each micro-batch has the
+ * same place in every step, so that m micro-batches of which n are held take ceil(m / floor(m / n)) of them. */
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place);
 #endif

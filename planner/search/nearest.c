@@ -42,7 +42,7 @@ static int compare_need(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Lists these configurations, those first whose thriftiest plan needs least by a rough count. */
+/* Lists the configurations that may be nearest, those first whose thriftiest plan needs least by a rough count. */
 static bool list_thrifty(struct run *run, struct need *list, int *count)
 {
     *count = 0;

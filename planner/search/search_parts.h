@@ -25,7 +25,7 @@ bool joined_ends_are(const struct config *config);
 /* Makes of ranked candidates with joined ends that nobody has judged others with the first layer's weight on one stage,
  * and ranks them. */
 bool joined_ends_make(struct run *run);
-/* Makes more of them with moves_join_tied() in a model with branches, and ranks those, too. */
+/* Makes more such plans with moves_join_tied() in a model with branches, and ranks those, too. */
 bool joined_ends_try_all(struct run *run);
 
 /* True when the two work alike here, where neither prefetch nor how much more is in flight decides anything. */
@@ -41,7 +41,7 @@ bool unbounded_list(struct run *run);
 bool unbounded_bound(struct run *run);
 /* Writes into the certificate what is known of them, where that was found. */
 bool unbounded_enter(struct run *run);
-/* Tries them on what was judged best. */
+/* Tries schedules that the closed form does not bound on what was judged best. */
 bool unbounded_try(struct run *run);
 /* Tries schedules that have both ends of the model on one stage, whatever leads with others, when it is small and ties
  * weights of its first and last layer. */

@@ -33,8 +33,8 @@ struct fluid {
     bool any;                       /* there is a link that several slots use */
 };
 
-/* Opens it; everything lives in the arena. Of links that a single slot ever uses, told beforehand by fluid_announce(),
- * nothing is kept. False when out of memory. */
+/* Opens the links; everything lives in the arena. Of links that a single slot ever uses, told beforehand by
+ * fluid_announce(), nothing is kept. False when out of memory. */
 bool fluid_open(struct fluid *fluid, struct arena *arena, int slot_count, int64_t link_count);
 bool fluid_announce(struct fluid *fluid, int slot, const struct link_uses *uses);
 /* True when any of these links can be shared. */

@@ -81,7 +81,7 @@ struct config {
     const int *turns;         /* (shape_count) meshes that a stage may have, ascending; in the arena of the list */
     struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
 };
-/* Gives its value of a choice of scope PLAN. */
+/* Gives the configuration's value of a choice of scope PLAN. */
 int64_t config_value(const struct config *config, enum space_choice choice);
 /* Says what a comparison of configurations leaves out. */
 enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4, BUT_MICRO = 8 };
@@ -91,7 +91,7 @@ static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;
 }
-/* True when its stages have several parts of one model, which have a device's memory in common. */
+/* True when the stages have several parts of one model, which have a device's memory in common. */
 bool config_shares_devices(const struct config *config);
 static inline int config_loss_chunks(const struct config *config)
 {
@@ -219,7 +219,7 @@ struct space_stop {
     int most;
 };
 enum { SPACE_MOST_LISTED = 400000 }; /* beyond which a narrower space is searched, where there is one */
-/* Lists like it; *ended: it was ended so before all were listed, and *out holds none. */
+/* Lists as space_configs() does; *ended: `stop` ended it before all were listed, and *out holds none. */
 bool space_configs_until(struct config **out, int *count, struct arena *arena, const struct space *space,
                          const struct graph *graph, const struct cluster *cluster, const struct space_stop *stop,
                          bool *ended, struct error *err);

@@ -6,8 +6,8 @@
 /* ---- space_rules.c: what a layer decides, by choices of scope LAYER ---- */
 
 void rules_layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value);
-/* True when its value makes a difference: what is not sharded is not gathered. sharded: there are ranks over which ZeRO
- * could shard. */
+/* True when the choice's value makes a difference: what is not sharded is not gathered. sharded: there are ranks over
+ * which ZeRO could shard. */
 bool rules_choice_matters(const struct plan_layer *layer, enum space_choice choice, bool sharded);
 
 /* ---- space_list.c ---- */

@@ -53,7 +53,7 @@ static bool takes_slices(const struct strategies *list, const struct plan_layer 
            !allowed_has(&list->range[CHOICE_SLICES], 1);
 }
 
-/* Chooses this, then what is behind it. Few possible values are tried ascending, of many those that are listed. */
+/* Chooses a value, then those of the choices behind it. Few possible ones are tried ascending, of many the listed. */
 static void choose(struct strategies *list, enum space_choice choice, struct plan_layer layer)
 {
     const struct choice_facts *facts = &choice_facts[choice];

@@ -8,9 +8,9 @@
 #include "planner/space/space.h"
 
 enum { WIDER_CHOICES = 4 };
-/* Lists them from what changes least about a run to what changes most. */
+/* Lists wider choices from those that change least about a run to those that change most. */
 extern const enum space_choice wider_choices[WIDER_CHOICES];
-/* Gives all of them their wider values, but for those that have none on the cluster, as host memory without a link to
+/* Gives all wider choices their values, but for those that have none on the cluster, as host memory without a link to
  * it. tokens: of the space's sequences. */
 void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens);
 /* Narrows each to the values that take least memory, as far as the space allows them: it has a plan that fits if the

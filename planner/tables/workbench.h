@@ -45,7 +45,7 @@ struct workbench {
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err);
-/* Opens the same with a book of the shelf, which it goes back to, and with what that knows of the facts: their rates
+/* Opens a workbench with a book of the shelf, which it goes back to, and with what that knows of the facts: their rates
  * have the number, 0: none. shelf: may be NULL. */
 bool workbench_open_from(struct workbench *bench, struct price_shelf *shelf, uint64_t rates, const struct model *model,
                          const struct facts *facts, const struct space *space, struct error *err);
@@ -54,7 +54,7 @@ void workbench_close(struct workbench *bench);
  * bound. */
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err);
-/* Gives the same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
+/* Gives the table for stages that live on one type of the cluster's; the tables of several have equal strategies. */
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err);
 /* Gives the table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates

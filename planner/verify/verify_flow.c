@@ -173,7 +173,7 @@ static bool in_place(const struct program *program, const struct instr *instr, i
     return pair->source == pair->destination;
 }
 
-/* True when it adds too late: a value's gradient is the sum over all readers, so the producer's backward comes last. */
+/* True when an addition comes too late: a value's gradient sums up all readers', so the producer's backward is last. */
 static bool adds_late(const struct program *program, const struct instr *instr, const struct access *access, bool taken)
 {
     bool adds = instr->op == OP_COMPUTE ? !access->starts : instr->accumulate;

@@ -65,7 +65,7 @@ static void put_off(struct writing *w)
     }
 }
 
-/* Adds them in the order in which they were put off: the two copies in turn, then this half's own. */
+/* Adds weights' gradients in the order in which they were put off: the two copies in turn, then this half's own. */
 static void add_late(struct writing *w)
 {
     int count = w->outer + 1, first = count % 2 ? w->own : w->other, second = count % 2 ? w->other : w->own;
