@@ -1,4 +1,5 @@
 #include "cli/calibrate_fit.h"
+#include "cli/cholesky.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,31 +34,6 @@ static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-/* Solves m x = b of a symmetric positive definite matrix, (n, n), in place: b becomes x. */
-static void solve_cholesky(double *m, double *b, int n)
-{
-    for (int j = 0; j < n; j++) {
-        for (int k = 0; k < j; k++)
-            m[j * n + j] -= m[j * n + k] * m[j * n + k];
-        m[j * n + j] = sqrt(m[j * n + j]);
-        for (int i = j + 1; i < n; i++) {
-            for (int k = 0; k < j; k++)
-                m[i * n + j] -= m[i * n + k] * m[j * n + k];
-            m[i * n + j] /= m[j * n + j];
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        for (int k = 0; k < i; k++)
-            b[i] -= m[i * n + k] * b[k];
-        b[i] /= m[i * n + i];
-    }
-    for (int i = n - 1; i >= 0; i--) {
-        for (int k = i + 1; k < n; k++)
-            b[i] -= m[k * n + i] * b[k];
-        b[i] /= m[i * n + i];
-    }
 }
 
 /* Adds a sample to the normal equations: weight * (target - slope . x)^2. */
@@ -112,7 +88,8 @@ bool fit_solve(struct fit *out, const struct fit *at, const struct fit_sample *s
                 double size = fabs(residual(out, at, &samples[i])) / noise;
                 add_sample(m, b, n, at, &samples[i], fmin(1, HUBER / fmax(size, 1e-9)) / (noise * noise));
             }
-        solve_cholesky(m, b, n);
+        cholesky_factor(m, n);
+        cholesky_solve(m, b, n);
         memcpy(out->log_speed, b, (size_t)n * sizeof *b);
     }
     bool good = !arena_failed(&room) || fail_memory(err);

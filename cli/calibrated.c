@@ -34,6 +34,9 @@ void calibrated_print(FILE *out, const struct calibrated *found)
             100 * found->before.median);
     fprintf(out, "%-40s %6d %8.1f %8.1f\n", "with the corrections", found->run_count, 100 * found->after.mean,
             100 * found->after.median);
+    if (found->calibration.run_count > 1)
+        fprintf(out, "%-40s %6d %8.1f %8.1f\n", "and each by what all others left", found->calibration.run_count,
+                100 * found->like.mean, 100 * found->like.median);
     for (int i = 0; i < found->held_by->count; i++)
         fprintf(out, "%-40s %6d %8.1f %8.1f  (%d groups by %s)\n", "fitted to other groups", found->run_count,
                 100 * found->held_out[i].mean, 100 * found->held_out[i].median, found->group_count[i],
@@ -59,6 +62,10 @@ bool calibrated_write_json(const struct cli *cli, const struct calibrated *found
     json_write_key(&w, "after");
     json_begin_object(&w);
     put_errors(&w, &found->after);
+    json_write_key(&w, "like_runs");
+    json_begin_object(&w);
+    json_put_int(&w, "runs", found->calibration.run_count);
+    put_errors(&w, &found->like);
     json_write_key(&w, "held_out");
     json_begin_array(&w);
     for (int i = 0; i < found->held_by->count; i++) {

@@ -11,6 +11,7 @@ struct fit_errors {
 struct calibrated {
     int run_count;
     struct fit_errors before, after;
+    struct fit_errors like; /* of each run with the corrections, by what all others left */
     const struct text_list *held_by;      /* columns: rows that say the same are held out together, by each column */
     struct fit_errors held_out[MAX_LIST]; /* by column: with what all other rows say */
     int group_count[MAX_LIST];

@@ -13,7 +13,7 @@ struct calibration_text {
     const char *format, *source;
     int64_t version;
     double error_before, error_after;
-    const struct json *corrections;
+    const struct json *corrections, *runs;
 };
 #define AT(member) offsetof(struct calibration_text, member)
 static const struct json_field calibration_table[] = {
@@ -25,6 +25,7 @@ static const struct json_field calibration_table[] = {
       .doc = "median of |predicted / measured - 1| of these runs' steps without the corrections" },
     { "error_after", FIELD_DOUBLE, AT(error_after), .doc = "and with them" },
     { "corrections", FIELD_NODE, AT(corrections), .required = true, .doc = "the corrections" },
+    { "runs", FIELD_NODE, AT(runs), .doc = "what they leave of each run, by which jobs like it are told; absent: of none" },
 };
 #undef AT
 #define AT(member) offsetof(struct correction, member)
@@ -48,10 +49,12 @@ static const struct json_field correction_table[] = {
 
 const char *calibration_format(int index, const struct json_field **fields, size_t *count)
 {
-    static const char *const names[] = { "calibration", "calibration.correction", NULL };
-    *fields = index == 0 ? calibration_table : correction_table;
-    *count = index == 0 ? COUNT(calibration_table) : COUNT(correction_table);
-    return index < 2 ? names[index] : NULL;
+    static const char *const names[] = { "calibration", "calibration.correction", "calibration.run", NULL };
+    *fields = index == 0 ? calibration_table : index == 1 ? correction_table : like_run_fields;
+    *count = index == 0   ? COUNT(calibration_table)
+             : index == 1 ? COUNT(correction_table)
+                          : (size_t)like_run_field_count;
+    return index < 3 ? names[index] : NULL;
 }
 
 bool calibration_is(const char *text, size_t length)
@@ -89,6 +92,25 @@ static bool read_corrections(struct calibration *c, struct arena *arena, const s
     return true;
 }
 
+static bool read_runs(struct calibration *c, struct arena *arena, const struct json *list, struct error *err)
+{
+    if (json_type(list) != JSON_ARRAY || json_count(list) < 1 || json_count(list) > LIKE_RUNS_MOST)
+        return json_fail(list, err, "expected 1 to %d runs", LIKE_RUNS_MOST);
+    c->runs = arena_alloc(arena, (size_t)json_count(list), sizeof *c->runs);
+    if (!c->runs)
+        return fail_memory(err);
+    for (; c->run_count < json_count(list); c->run_count++) {
+        struct like_run *own = &c->runs[c->run_count];
+        *own = (struct like_run){ .left = 0 };
+        for (int i = 0; i < RUN_SIZE_COUNT; i++)
+            own->shape.size[i] = 1;
+        if (!json_read_fields(json_at(list, c->run_count), like_run_fields, (size_t)like_run_field_count, own, arena,
+                              err))
+            return false;
+    }
+    return like_runs_solve(c->runs, c->run_count, NULL, err);
+}
+
 bool calibration_read(struct calibration *out, struct arena *arena, const char *name, const char *text, size_t length,
                       struct error *err)
 {
@@ -99,7 +121,7 @@ bool calibration_read(struct calibration *out, struct arena *arena, const char *
         return false;
     bool good = json_check_format(json_root(doc), CALIBRATION_FORMAT, err) &&
                 json_read_fields(json_root(doc), calibration_table, COUNT(calibration_table), &t, arena, err) &&
-                read_corrections(&c, arena, t.corrections, err);
+                read_corrections(&c, arena, t.corrections, err) && (!t.runs || read_runs(&c, arena, t.runs, err));
     json_free(doc);
     c.source = t.source;
     c.error_before = t.error_before;
@@ -134,6 +156,13 @@ char *calibration_write(const struct calibration *c, size_t *length)
         json_end_object(&w);
     }
     json_end_array(&w);
+    if (c->run_count > 0) {
+        json_write_key(&w, "runs");
+        json_begin_array(&w);
+        for (int i = 0; i < c->run_count; i++)
+            like_run_write(&w, &c->runs[i]);
+        json_end_array(&w);
+    }
     json_end_object(&w);
     return json_finish(&w, length);
 }
@@ -195,4 +224,17 @@ bool calibration_apply(const struct calibration *c, struct cluster *cluster, str
         framework->attention_flops_per_s *= attention;
     }
     return any;
+}
+
+int64_t calibration_step_ns(const struct calibration *calibrations, int count, const struct run_shape *job,
+                            int64_t step_ns, int *alike)
+{
+    double left = 0;
+    *alike = 0;
+    for (int i = 0; i < count; i++) {
+        int more;
+        left += like_runs_say(calibrations[i].runs, calibrations[i].run_count, job, &more);
+        *alike += more;
+    }
+    return llround((double)step_ns * exp(left));
 }

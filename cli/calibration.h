@@ -6,6 +6,7 @@
 #ifndef CLEAVE_CLI_CALIBRATION_H
 #define CLEAVE_CLI_CALIBRATION_H
 #include "base/json.h"
+#include "cli/like_runs.h"
 #include "planner/facts/cluster.h"
 #include "planner/facts/framework.h"
 
@@ -44,6 +45,8 @@ struct calibration {
     double error_before, error_after; /* of their steps, median of the absolute; 0: not known */
     int count;
     struct correction *corrections; /* (count) */
+    int run_count;
+    struct like_run *runs; /* (run_count) what each left when the corrections were made */
     uint64_t hash;
 };
 enum { CALIBRATION_MOST = 256 }; /* corrections */
@@ -64,4 +67,8 @@ const char *calibration_format(int index, const struct json_field **fields, size
  * of it, or no memory would be left.
  */
 bool calibration_apply(const struct calibration *calibration, struct cluster *cluster, struct framework *framework);
+/* The step of the job as runs like it took it, of one that is predicted with these calibrations, (count). *alike: how
+ * many runs are more like it than not. */
+int64_t calibration_step_ns(const struct calibration *calibrations, int count, const struct run_shape *job,
+                            int64_t step_ns, int *alike);
 #endif

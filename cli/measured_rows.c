@@ -138,11 +138,16 @@ bool measured_row_price(struct row_price *out, struct measured_rows *m, const st
     pthread_mutex_unlock(&m->reading);
     good = good && given_fixed(&said, &o.fix, err) && given_plan(&plan, &in, &search, &said, 0, false, false, err) &&
            given_estimate(&estimate, &in, plan, err);
-    if (good)
-        *out = (struct row_price){ estimate->prediction.step_ns,
-                                   measured_peak_bytes(&estimate->prediction, &row->run) +
-                                       beside_bytes(&in.facts, &row->run),
-                                   estimate->prediction.fits };
+    if (good) {
+        int alike;
+        *out = (struct row_price){ .peak_bytes = measured_peak_bytes(&estimate->prediction, &row->run) +
+                                                 beside_bytes(&in.facts, &row->run),
+                                   .fits = estimate->prediction.fits,
+                                   .shape = run_shape_of(plan, graph_parameter_count(in.graph), asked->device,
+                                                         asked->framework) };
+        out->step_ns = calibration_step_ns(in.calibrations, in.calibration_count, &out->shape,
+                                           estimate->prediction.step_ns, &alike);
+    }
     estimate_free(estimate);
     plan_free(plan);
     in.catalogue = NULL; /* that of all rows */

@@ -37,8 +37,9 @@ bool measured_rows_ask(struct measured_rows *m, struct error *err);
  */
 bool measured_rows_predict(struct measured_rows *m, const char *verb, struct error *err);
 struct row_price {
-    int64_t step_ns, peak_bytes;
+    int64_t step_ns, peak_bytes; /* with a calibration the step that runs like it say */
     bool fits;
+    struct run_shape shape; /* its texts are the row's */
 };
 /* What of a row that is asked `cleave estimate` says, also with a calibration; NULL: without. Several threads may. */
 bool measured_row_price(struct row_price *out, struct measured_rows *m, const struct validated_row *row,

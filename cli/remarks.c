@@ -118,11 +118,30 @@ static void remark_room(const struct remarks *to, const char *framework, const s
                s, target->name, text_bytes(left, left_bytes), text_bytes(wanted, slack_bytes), target->slack_source);
 }
 
+/* What the runs of calibrations say of it that are like it. */
+static void remark_like_runs(const struct remarks *to, const struct inputs *in, const struct plan *plan,
+                             const struct prediction *p)
+{
+    int alike = 0;
+    char step[TEXT_NUMBER_BYTES];
+    if (in->calibration_count == 0 || in->cluster->type_count > 1)
+        return;
+    struct run_shape shape =
+        run_shape_of(plan, graph_parameter_count(in->graph), in->cluster->types[0].device.name,
+                     in->facts.framework ? in->facts.framework->name : "cleave");
+    int64_t step_ns = calibration_step_ns(in->calibrations, in->calibration_count, &shape, p->step_ns, &alike);
+    if (alike > 0)
+        remark(to, "like_runs", "%d measured run%s like it say%s that the step takes %s (%+.1f %%)", alike,
+               alike == 1 ? "" : "s", alike == 1 ? "s" : "", text_duration_ns(step, step_ns),
+               100 * ((double)step_ns / (double)p->step_ns - 1));
+}
+
 static bool say_all(const struct remarks *to, const struct inputs *in, const struct plan *plan,
                     const struct prediction *prediction, struct error *err)
 {
     remark_heads(to, in->model, in->graph, plan);
     remark_room(to, in->facts.framework ? in->facts.framework->name : NULL, prediction);
+    remark_like_runs(to, in, plan, prediction);
     return remark_stages(to, in->graph, plan, err);
 }
 

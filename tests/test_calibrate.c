@@ -1,9 +1,11 @@
 /* Calibrations: what logs say, what a fit finds of speeds that are known, what a correction changes. */
 #include "cli/calibrate_fit.h"
+#include "cli/like_runs.h"
 #include "cli/training_log.h"
 #include "planner/facts/profile.h"
 #include "tests/check.h"
 #include "tests/toy_world.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +36,42 @@ START_TEST(logs_say_steps_and_peaks)
     ck_assert(deepspeed.kind == TRAINING_LOG_DEEPSPEED && deepspeed.step_count == 3);
     CHECK_NEAR(training_log_step_s(&deepspeed, 32, 1024, 8), 32 / 19.26, 1e-9);
     ck_assert_int_eq(deepspeed.peak_bytes, (int64_t)(28.76 * 1073741824));
+}
+END_TEST
+
+static struct like_run run_of(int64_t layers, int64_t batch, const char *device, double left)
+{
+    struct like_run run = { .shape = { .device = device, .framework = "f" }, .left = left };
+    for (int i = 0; i < RUN_SIZE_COUNT; i++)
+        run.shape.size[i] = 1;
+    run.shape.size[RUN_SIZE_layers] = layers;
+    run.shape.size[RUN_SIZE_batch] = batch;
+    return run;
+}
+
+/* What is left of a run once the others have told it is the same by the closed form and by leaving it out. */
+START_TEST(runs_tell_what_is_like_them)
+{
+    struct like_run all[7], others[6];
+    double others_leave[7];
+    int alike;
+    struct error err = { 0 };
+    for (int i = 0; i < 7; i++)
+        all[i] = run_of(2 + 3 * i, 1 << i, i < 5 ? "a" : "b", .01 * (i * i % 5));
+    ck_assert(like_runs_solve(all, 7, others_leave, &err));
+    for (int i = 0; i < 7; i++) {
+        for (int k = 0; k < 6; k++)
+            others[k] = all[k + (k >= i)];
+        ck_assert(like_runs_solve(others, 6, NULL, &err));
+        CHECK_NEAR(others_leave[i], all[i].left - like_runs_say(others, 6, &all[i].shape, &alike), 1e-9);
+        CHECK_NEAR(like_runs_say(all, 7, &all[i].shape, &alike), all[i].left, .01);
+        ck_assert_int_ge(alike, 1);
+    }
+    struct run_shape stranger = all[0].shape, far = all[0].shape;
+    stranger.device = "c";
+    far.size[RUN_SIZE_layers] = INT64_C(1) << 40;
+    ck_assert(like_runs_say(all, 7, &stranger, &alike) == 0 && alike == 0);
+    ck_assert(fabs(like_runs_say(all, 7, &far, &alike)) < 1e-6 && alike == 0);
 }
 END_TEST
 
@@ -173,6 +211,7 @@ static Suite *calibrate_suite(void)
 {
     Suite *suite = suite_create("calibrate");
     CHECK_ADD(suite, logs_say_steps_and_peaks);
+    CHECK_ADD(suite, runs_tell_what_is_like_them);
     CHECK_ADD(suite, logs_without_steps_are_refused);
     CHECK_ADD(suite, fits_find_speeds);
     CHECK_ADD(suite, corrections_scale_what_they_speak_of);

@@ -3,6 +3,7 @@
 programs; what each price says of its accuracy; what is refused. usage: test_cli_calibrate.py CLEAVE SOURCE_ROOT"""
 import csv
 import json
+import math
 import re
 
 from calls import ROOT, check, expect, main, run
@@ -24,6 +25,11 @@ def predicted(path, *more):
     result = run("validate", path, "--json", *more)
     check(f"validate {path.name}", result.returncode == 0, result)
     return [row["predicted_step_s"] for row in json.loads(result.stdout)["rows"]]
+
+
+def predicted_of(path, rows):
+    write_rows(path, rows)
+    return predicted(path)
 
 
 def worst(path, *more):
@@ -65,6 +71,32 @@ def tables(folder):
     check("simulate finds it where the plan says", abs(json.loads(again.stdout)["step_s"] / promised - 1) < 1e-6, again)
     expect("of another framework", 2, "expected a correction of h100-sxm under maxtext, found 1 of others, the first of h100-sxm under torchtitan",
            "estimate", *[word if word != "torchtitan" else "maxtext" for word in words])
+
+
+def like_runs(folder):
+    """Runs that no rate explains, the more so the longer their sequences: others between them are told by the runs like them, and a job
+    that is like none is told by the corrections alone."""
+    path, other, found, speeds = (folder / name for name in ("like.csv", "like-other.csv", "like.json", "like-speeds.json"))
+    for name, lengths in ((path, (512, 1024, 4096, 16384)), (other, (2048, 8192))):
+        rows = [{**JOB, "id": f"{name.stem}-{count}-{tokens}", "layers": count, "seq_len": tokens, "micro_batch": 16384 // tokens,
+                 "global_batch": 131072 // tokens, "step_time_s": 1} for count in (2, 4, 8) for tokens in lengths]
+        steps = [step * (1 + 0.25 * math.sin(math.log2(row["seq_len"]) / 2)) for row, step in zip(rows, predicted_of(name, rows), strict=True)]
+        write_rows(name, [{**row, "step_time_s": step} for row, step in zip(rows, steps, strict=True)])
+    result = run("calibrate", path, "-o", found, "--json")
+    told, written = json.loads(result.stdout), json.loads(found.read_text())
+    check("runs are kept", len(written["runs"]) == told["like_runs"]["runs"] == 12 and told["like_runs"]["mape"] < told["after"]["mape"], result)
+    speeds.write_text(json.dumps({key: value for key, value in written.items() if key != "runs"}))
+    check("others between them", worst(other, "--profile", found) < worst(other, "--profile", speeds) / 2)
+    job = ["estimate", "llama-3-8b", "--cluster", "1x8:h100-sxm", "--framework", "torchtitan", "--zero", "3", "--json"]
+    shape = {**written["runs"][0], "parameters": 8030261248, "layers": 67, "sequence": 8192, "batch": 16, "micro_batch": 2, "left": 0.05}
+    speeds.write_text(json.dumps({**written, "runs": [shape]}))
+    like, unlike = (json.loads(run(*job, "--seq", "8192", *words, "--profile", speeds).stdout)["remarks"] for words in (
+        ["--batch", "16", "--micro-batch", "2"], ["--batch", "16384", "--micro-batch", "2048"]))
+    check("a job like one", ["1 measured run like it says that the step takes" in remark["text"] and "(+5.0 %)" in remark["text"]
+                             for remark in like if remark["kind"] == "like_runs"] == [True], like)
+    check("a job like none", not [remark for remark in unlike if remark["kind"] == "like_runs"], unlike)
+    speeds.write_text(json.dumps({**written, "runs": [{**shape, "batch": 0}]}))
+    expect("sizes are at least 1", 2, "batch", "estimate", *ESTIMATE, "--profile", speeds)
 
 
 def logs(folder):
@@ -120,4 +152,4 @@ def refused(folder):
     expect("a wild speed", 2, r"bad.json:1:\d+: corrections\[0\].products", "estimate", *ESTIMATE, "--profile", bad)
 
 
-main(tables, logs, sentences, refused)
+main(tables, like_runs, logs, sentences, refused)
