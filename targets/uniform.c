@@ -174,7 +174,26 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
     return true;
 }
 
-/* Which combinations there are, the thriftiest first; how many. */
+/* One combination with all that a search does, in place of *out: so many plans, and more where none of them keeps the
+ * demand. */
+static bool try_whole(struct uniform_trial *t, const struct space *space, int top, struct search_result **out,
+                      int *kept, struct error *err)
+{
+    search_result_free(*out);
+    if (!try_one(t, space, EFFORT_WHOLE, top, out, kept, err))
+        return false;
+    return *kept >= 0 || top >= SOME_PLANS || !*out || !(*out)->feasible ||
+           try_whole(t, space, SOME_PLANS, out, kept, err);
+}
+
+/* The thriftiest comes first; what shards weights comes last: its proof takes longest, and ends early where it has to
+ * be below what the closed form says of the others. */
+static bool is_before(const struct combination *a, const struct combination *b)
+{
+    return a->shards != b->shards ? b->shards : a->thrift > b->thrift;
+}
+
+/* Which combinations there are, in that order; how many. */
 static int list_combinations(const struct uniform_trial *t, struct combination *list)
 {
     struct space space;
@@ -186,7 +205,7 @@ static int list_combinations(const struct uniform_trial *t, struct combination *
             .number = number, .tried = -1, .shards = space.zero.values[0] >= 3, .thrift = thrift_of(&space)
         };
         int place = count++;
-        for (; place > 0 && list[place - 1].thrift < own.thrift; place--)
+        for (; place > 0 && is_before(&own, &list[place - 1]); place--)
             list[place] = list[place - 1];
         list[place] = own;
     }
@@ -227,10 +246,7 @@ static bool glance(struct uniform_trial *t, struct combination *combination, str
     /* Others of the combination may keep what the demand asks; or, where any would do, fit while those that lead by the
      * closed form do not: without that llama-3-405b by accelerate's prices took 366 s a step for 120. */
     bool whole = good && result && kept < 0 && (result->feasible || (any && combination->formula_ns > 0));
-    if (whole) {
-        search_result_free(result);
-        good = try_one(t, &space, EFFORT_WHOLE, SOME_PLANS, &result, &kept, err);
-    }
+    good = good && (!whole || try_whole(t, &space, result->feasible ? SOME_PLANS : 1, &result, &kept, err));
     if (!good || !result)
         return good;
     struct uniform_try *tried = enter(choice, combination, &space);
@@ -366,10 +382,11 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
     }
     /* The shortest plan may break the demand, and so may several; that of the glance keeps it. */
     t.best_ns = 0;
-    for (int effort = 0; good && choice->best >= 0 && kept < 0 && effort < 3; effort++) {
+    bool looks = choice->best >= 0 && kept < 0;
+    good = good && (!looks || try_whole(&t, &choice->space, options->top, &whole, &kept, err));
+    if (good && looks && kept < 0) {
         search_result_free(whole);
-        good = try_one(&t, &choice->space, effort == 2 ? EFFORT_GLANCE : EFFORT_WHOLE,
-                       effort == 1 ? SOME_PLANS : options->top, &whole, &kept, err);
+        good = try_one(&t, &choice->space, EFFORT_GLANCE, options->top, &whole, &kept, err);
     }
     if (good && kept >= 0) {
         drop_plans(whole, kept);
