@@ -16,6 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A file's bytes as they were read: a copy would be one more of what may be long. */
+struct inputs_text {
+    char *data;
+    struct inputs_text *next;
+};
+
 void inputs_free(struct inputs *in)
 {
     plan_file_free(in->plan_file);
@@ -26,18 +32,23 @@ void inputs_free(struct inputs *in)
     cluster_free(in->cluster);
     model_free(in->model);
     catalogue_free(in->catalogue);
+    for (const struct inputs_text *text = in->texts; text; text = text->next)
+        free(text->data);
+    in->texts = NULL;
     arena_free(&in->arena);
 }
 
 bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
 {
-    enum { MOST_TEXT_BYTES = 256 << 20 }; /* of a model, a plan, a profile, rows: a few MB */
-    char *data;
-    if (!file_read_limited(&data, length, path, MOST_TEXT_BYTES, err))
+    struct inputs_text *kept = arena_alloc(&in->arena, 1, sizeof *kept);
+    if (!kept)
+        return fail_memory(err);
+    if (!file_read_limited(&kept->data, length, path, FILE_MAX_TEXT_BYTES, err))
         return false;
-    *text = arena_strndup(&in->arena, data, *length);
-    free(data);
-    return *text || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    kept->next = in->texts;
+    in->texts = kept;
+    *text = kept->data;
+    return true;
 }
 
 bool inputs_word(const char *what, const char *word, const char *const *words, int *out, struct error *err)

@@ -412,7 +412,8 @@ START_TEST(wrong_files_are_refused)
     file_put(folder, HF_FILE, "1234", 4);
     expect_refusal(folder, graph, "cannot read a safetensors file of 4 bytes");
     file_put(folder, HF_FILE, "\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
-    expect_refusal(folder, graph, "expected a safetensors header inside the file's 10 bytes, found a length of ");
+    expect_refusal(folder, graph,
+                   "expected a safetensors header of at most 67108864 bytes inside the file's 10, found a length of ");
     snprintf(path, sizeof path, "%s/%s", folder, HF_FILE);
     unlink(path);
     ck_assert(truncate(path, 0) != 0 && symlink("/dev/zero", path) == 0);
@@ -423,17 +424,18 @@ START_TEST(wrong_files_are_refused)
 }
 END_TEST
 
-/* A header may say that it is of any length: not even a file that is as long is read into memory beyond 100 MB. */
+/* A header may say that it is of any length: not even of a file that is as long more than 64 MiB are read. */
 START_TEST(headers_have_a_cap)
 {
     struct graph *graph = tiny_graph(examples[1].config);
     char folder[PATH_BYTES], path[LONG_BYTES];
-    const uint64_t length = 100 * 1000 * 1000 + 1;
+    const uint64_t length = (64 << 20) + 1;
     folder_make(folder);
     file_put(folder, HF_FILE, &length, sizeof length);
     snprintf(path, sizeof path, "%s/%s", folder, HF_FILE);
     ck_assert_int_eq(truncate(path, (off_t)(length + 1000)), 0); /* takes no room */
-    expect_refusal(folder, graph, "expected a safetensors header inside the file's 100001001 bytes, found a length");
+    expect_refusal(folder, graph,
+                   "expected a safetensors header of at most 67108864 bytes inside the file's 67109865, found");
     folder_remove(folder);
     graph_free(graph);
 }
