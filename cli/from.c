@@ -30,8 +30,8 @@ static bool launch_text(struct inputs *in, const char *path, const char **text, 
 {
     enum { MOST_BYTES = 8 << 20 }; /* nobody wrote one of a hundredth of these */
     return inputs_text(in, path, text, length, err) &&
-           (*length <= MOST_BYTES || fail(err, "%s: expected a launch or settings of at most %d bytes, found %zu", path,
-                                          MOST_BYTES, *length));
+           (*length <= MOST_BYTES ||
+            fail(err, "%s: expected a launch or settings of at most %d bytes, found %zu", path, MOST_BYTES, *length));
 }
 
 /* Files that a launch names lie where it does; what was typed names them from here. */
@@ -39,11 +39,11 @@ struct beside {
     struct launch_beside way;
     struct inputs *in;
     const char *launch;     /* its path; NULL: it was typed */
-    const char **elsewhere; /* gets the path of one that does not lie in the launch's folder */
+    const char **elsewhere; /* gets the path of the first that does not lie in the launch's folder */
 };
 
 static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
-                        size_t *length, struct error *err)
+                        size_t *length, bool *elsewhere, struct error *err)
 {
     const struct beside *beside = (const struct beside *)way;
     struct text path = { 0 };
@@ -53,7 +53,8 @@ static bool read_beside(const struct launch_beside *way, struct arena *arena, co
     text_printf(&path, "%s", name);
     const char *kept = path.failed ? NULL : arena_strndup(arena, path.data, path.length);
     text_free(&path);
-    if (kept && beside->launch && inputs_are_elsewhere(kept, beside->launch))
+    *elsewhere = kept && beside->launch && inputs_are_elsewhere(kept, beside->launch);
+    if (*elsewhere && !*beside->elsewhere) /* the next may be named by what stands there */
         *beside->elsewhere = kept;
     return kept ? launch_text(beside->in, kept, text, length, err) : fail_memory(err);
 }
