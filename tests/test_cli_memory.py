@@ -2,6 +2,7 @@
 """Requests for memory that fail, of every verb: a few of those that benchmarks/run_reliability tries all of. And what readers take.
 usage: test_cli_memory.py CLEAVE SOURCE_ROOT LIBRARY (tests/short_memory.c)"""
 import os
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,8 @@ FEW = {"plan", "check", "run", "run --checkpoint", "export", "diff", "--version"
 def tried(folder):
     """Spread over each call; the slow ones are left to the benchmark, and so are those of several processes."""
     short = short_memory.Short(CLEAVE, ROOT, sys.argv[3], folder)
+    verbs = set(re.findall(r"^  ([a-z]+) +[a-z]", run("--help").stdout, re.M)) - {"cleave"}
+    check(f"every verb is called: {verbs}", len(verbs) > 20 and verbs <= {call[0] for call in short.calls.calls.values()})
     for name in short.calls.calls:
         if name not in FEW and (not ALL or name in SLOW or "a process each" in name):
             continue

@@ -424,6 +424,13 @@ START_TEST(wrong_files_are_refused)
 }
 END_TEST
 
+START_TEST(masks_are_no_weights)
+{
+    ck_assert(hf_is_buffer("attn.bias") && hf_is_buffer("h.0.attn.bias") && hf_is_buffer("h.0.attn.attention.bias"));
+    ck_assert(!hf_is_buffer("h.0.attn.c_attn.bias") && !hf_is_buffer("bias"));
+}
+END_TEST
+
 /* A header may say that it is of any length: not even of a file that is as long more than 64 MiB are read. */
 START_TEST(headers_have_a_cap)
 {
@@ -574,6 +581,7 @@ static Suite *hf_weights_suite(void)
     CHECK_ADD(suite, short_numbers_come_back);
     CHECK_ADD_LOOP(suite, no_steps_change_no_bit, EXAMPLES_RUN * CHOICES);
     CHECK_ADD(suite, wrong_files_are_refused);
+    CHECK_ADD(suite, masks_are_no_weights);
     CHECK_ADD(suite, headers_have_a_cap);
     CHECK_ADD(suite, an_index_must_be_right);
     CHECK_ADD(suite, twins_are_equal);
