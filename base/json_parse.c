@@ -214,16 +214,17 @@ static bool fill_doc(struct json_doc *doc, const char *name, const char *text, s
     struct json_fault fault;
     size_t tree_bytes;
     doc->name = arena_strdup(&doc->arena, name);
-    doc->text = arena_strndup(&doc->arena, text, length);
+    doc->text = text; /* what is no JSON is not copied: it may be long */
     doc->length = length;
-    if (!doc->name || !doc->text)
+    if (!doc->name)
         return no_memory(name, err);
     if (!json_scan(doc->text, length, NULL, &doc->node_count, &tree_bytes, &fault))
         return fail_fault(doc, &fault, err);
     if (!check_tree_bytes(doc, tree_bytes, err))
         return false;
+    doc->text = arena_strndup(&doc->arena, text, length);
     doc->nodes = arena_alloc(&doc->arena, doc->node_count, sizeof *doc->nodes);
-    if (!doc->nodes)
+    if (!doc->text || !doc->nodes)
         return no_memory(name, err);
     json_scan(doc->text, length, doc->nodes, &doc->node_count, &tree_bytes, &fault); /* there was no fault in it */
     if (!build_tree(doc))

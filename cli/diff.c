@@ -2,7 +2,6 @@
 #include "cli/explanation.h"
 #include "cli/program_options.h"
 #include "formats/plan_file.h"
-#include "host/file.h"
 #include "formats/plan_difference.h"
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +26,9 @@ struct side {
 
 static bool read_side(struct side *side, const char *path, struct error *err)
 {
-    char *text = NULL;
-    size_t length = 0;
-    bool good = file_read(&text, &length, path, err) && plan_json_read(&side->file, path, text, length, err);
-    free(text);
-    return good;
+    const char *text;
+    size_t length;
+    return inputs_text(&side->in, path, &text, &length, err) && plan_json_read(&side->file, path, text, length, err);
 }
 
 static void free_side(struct side *side)

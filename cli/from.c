@@ -25,16 +25,25 @@ static bool find_source(const struct target **out, const char *name, struct erro
     return false;
 }
 
+/* A launch, or what it names: of the words of a long one several copies would be made. */
+static bool launch_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
+{
+    enum { MOST_BYTES = 8 << 20 }; /* nobody wrote one of a hundredth of these */
+    return inputs_text(in, path, text, length, err) &&
+           (*length <= MOST_BYTES ||
+            fail(err, "%s: expected a launch or settings of at most %d bytes, found %zu", path, MOST_BYTES, *length));
+}
+
 /* Files that a launch names lie where it does; what was typed names them from here. */
 struct beside {
     struct launch_beside way;
     struct inputs *in;
     const char *launch;     /* its path; NULL: it was typed */
-    const char **elsewhere; /* gets the path of one that does not lie in the launch's folder */
+    const char **elsewhere; /* gets the path of the first that does not lie in the launch's folder */
 };
 
 static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
-                        size_t *length, struct error *err)
+                        size_t *length, bool *elsewhere, struct error *err)
 {
     const struct beside *beside = (const struct beside *)way;
     struct text path = { 0 };
@@ -44,9 +53,10 @@ static bool read_beside(const struct launch_beside *way, struct arena *arena, co
     text_printf(&path, "%s", name);
     const char *kept = path.failed ? NULL : arena_strndup(arena, path.data, path.length);
     text_free(&path);
-    if (kept && beside->launch && inputs_are_elsewhere(kept, beside->launch))
+    *elsewhere = kept && beside->launch && inputs_are_elsewhere(kept, beside->launch);
+    if (*elsewhere && !*beside->elsewhere) /* the next may be named by what stands there */
         *beside->elsewhere = kept;
-    return kept ? inputs_text(beside->in, kept, text, length, err) : fail_memory(err);
+    return kept ? launch_text(beside->in, kept, text, length, err) : fail_memory(err);
 }
 
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
@@ -59,7 +69,7 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     if (!is_file && !strpbrk(launch, " \t\n"))
         return fail(err, "--from %s: %s: neither a file that can be read nor the arguments of a launch",
                     from->target->name, launch);
-    if (is_file && !inputs_text(in, launch, &text, &length, err))
+    if (is_file && !launch_text(in, launch, &text, &length, err))
         return false;
     const char *elsewhere = NULL;
     struct beside beside = { { read_beside }, in, is_file && strcmp(launch, "-") != 0 ? launch : NULL, &elsewhere };

@@ -16,6 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A file's bytes as they were read: a copy would be one more of what may be long. */
+struct inputs_text {
+    char *data;
+    struct inputs_text *next;
+};
+
 void inputs_free(struct inputs *in)
 {
     plan_file_free(in->plan_file);
@@ -26,18 +32,23 @@ void inputs_free(struct inputs *in)
     cluster_free(in->cluster);
     model_free(in->model);
     catalogue_free(in->catalogue);
+    for (const struct inputs_text *text = in->texts; text; text = text->next)
+        free(text->data);
+    in->texts = NULL;
     arena_free(&in->arena);
 }
 
 bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
 {
-    enum { MOST_TEXT_BYTES = 256 << 20 }; /* of a model, a plan, a profile, rows: a few MB */
-    char *data;
-    if (!file_read_limited(&data, length, path, MOST_TEXT_BYTES, err))
+    struct inputs_text *kept = arena_alloc(&in->arena, 1, sizeof *kept);
+    if (!kept)
+        return fail_memory(err);
+    if (!file_read_limited(&kept->data, length, path, FILE_MAX_TEXT_BYTES, err))
         return false;
-    *text = arena_strndup(&in->arena, data, *length);
-    free(data);
-    return *text || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    kept->next = in->texts;
+    in->texts = kept;
+    *text = kept->data;
+    return true;
 }
 
 bool inputs_word(const char *what, const char *word, const char *const *words, int *out, struct error *err)
@@ -366,16 +377,23 @@ bool inputs_reserve(struct inputs *in, const char *text, struct error *err)
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 
+/* What is there and has no path, as a pipe behind /dev/stdin, lies in no folder. */
+static bool is_elsewhere(const char *path, const char *folder, size_t length)
+{
+    char *own = realpath(path, NULL);
+    bool elsewhere = own ? length == 0 || strncmp(own, folder, length) != 0 : access(path, F_OK) == 0;
+    free(own);
+    return elsewhere || strcmp(path, "-") == 0;
+}
+
 bool inputs_are_elsewhere(const char *paths, const char *file)
 {
     char *copy = strdup(paths), *other = realpath(file, NULL), *slash = other ? strrchr(other, '/') : NULL,
          *rest = copy;
-    bool elsewhere = !copy;
-    for (char *path; !elsewhere && (path = strsep(&rest, ","));) {
-        char *own = realpath(path, NULL);
-        elsewhere = own && !(slash && strncmp(own, other, (size_t)(slash - other) + 1) == 0);
-        free(own);
-    }
+    size_t length = slash ? (size_t)(slash - other) + 1 : 0;
+    bool elsewhere = !copy || is_elsewhere(paths, other, length); /* a path may have a comma: who reads it tries that */
+    for (char *path; !elsewhere && (path = strsep(&rest, ","));)
+        elsewhere = is_elsewhere(path, other, length);
     free(copy);
     free(other);
     return elsewhere;
@@ -413,7 +431,7 @@ static bool plan_model(struct inputs *in, const char *path, const char *given, s
     const struct plan_origin *own = &in->plan_file->context.model;
     if (!given && own->description)
         return model_read_value(&in->model, own->description, err) && keep_model(in, own->source, err);
-    if (!given && (!strcmp(own->source, "-") || inputs_are_elsewhere(own->source, path)))
+    if (!given && inputs_are_elsewhere(own->source, path))
         fail(err, "the plan does not describe its model, and names one that is not in its folder: give --model %s",
              strcmp(own->source, "-") ? own->source : "MODEL");
     else if (inputs_model(in, given ? given : own->source, err))

@@ -12,9 +12,11 @@
 
 enum { MAX_CALIBRATIONS = 8 };
 struct timeline;
+struct inputs_text;
 struct inputs {
     const struct cli *cli;
     struct arena arena;
+    struct inputs_text *texts; /* of the files that were read */
     struct catalogue *catalogue;
     struct model *model;
     struct json_doc *description; /* the model's own, native */
@@ -39,7 +41,7 @@ void inputs_free(struct inputs *in);
 #define INPUTS_FRAMEWORKS "planner/facts/frameworks"
 /* What stands in such a folder, sorted, in the arena; at most `most`. */
 size_t inputs_names(struct inputs *in, const char *folder, const char **names, size_t most);
-/* A whole file ("-": standard input), kept in the inputs' arena. */
+/* A whole file ("-": standard input), kept as long as the inputs. */
 bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err);
 /* Whether the path, or one of several with commas between, is a file that lies neither beside that file nor deeper:
  * where a stranger's file names it, no message quotes it. */

@@ -1,7 +1,9 @@
 #include "base/num.h"
 #include "cli/weights_check.h"
+#include "executor/hf_index.h"
 #include "executor/safetensors.h"
 #include "models/import/hf_tensors.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,18 @@ static bool count_tensors(struct weights *w, const struct safetensors *file, con
     return true;
 }
 
+/* Fewer where the file ends, or cannot be read. */
+static bool read_bytes(int file, void *out, size_t bytes)
+{
+    size_t done = 0;
+    ssize_t got = 1;
+    while (done < bytes && (got > 0 || (got < 0 && errno == EINTR))) {
+        got = read(file, (char *)out + done, bytes - done);
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return done == bytes;
+}
+
 static bool read_header(struct weights *w, const char *path, struct error *err)
 {
     unsigned char start[SAFETENSORS_LENGTH_BYTES];
@@ -51,59 +65,38 @@ static bool read_header(struct weights *w, const char *path, struct error *err)
     struct stat status;
     size_t bytes = 0;
     char *header = NULL;
-    bool ok = false;
-    int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place would wait for ever */
-    FILE *in = handle < 0 ? NULL : fdopen(handle, "rb");
-    if (!in || fstat(fileno(in), &status) != 0 || fread(start, 1, sizeof start, in) != sizeof start)
-        fail_kind(err, ERROR_INPUT, "%s: cannot read the header of a safetensors file", path);
-    else if (safetensors_header_bytes(&bytes, path, start, status.st_size, err)) {
-        header = malloc(bytes + 1);
-        if (!header || fread(header, 1, bytes, in) != bytes)
-            fail_kind(err, ERROR_INPUT, "%s: cannot read the header of a safetensors file", path);
-        else
-            ok =
-                safetensors_parse(&file, path, header, bytes, status.st_size, err) && count_tensors(w, file, path, err);
-    }
-    if (in)
-        fclose(in);
-    else if (handle >= 0)
-        close(handle);
+    int in = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place would wait for ever */
+    bool there = in >= 0 && fstat(in, &status) == 0 && read_bytes(in, start, sizeof start);
+    bool ok = there && safetensors_header_bytes(&bytes, path, start, status.st_size, err);
+    if (ok && !(header = malloc(bytes + 1)))
+        ok = fail_memory(err);
+    else if (ok)
+        there = read_bytes(in, header, bytes);
+    if (!there)
+        ok = fail_kind(err, ERROR_INPUT, "%s: cannot read the header of a safetensors file", path);
+    ok = ok && safetensors_parse(&file, path, header, bytes, status.st_size, err) && count_tensors(w, file, path, err);
+    if (in >= 0)
+        close(in);
     safetensors_free(file);
     free(header);
     return ok;
 }
 
-struct indexed {
-    struct inputs *in;
-    struct weights *weights;
-    const char *path;
-};
-
-/* Each file that the index names, once. */
-static bool read_index(void *self, const struct json *root, struct error *err)
+/* Each file that the index names. */
+static bool read_indexed(struct inputs *in, struct weights *w, const char *path, struct error *err)
 {
-    const struct indexed *x = self;
-    const struct json *map;
-    const char *slash = strrchr(x->path, '/'), *name, *other;
-    if (!json_require(root, "weight_map", &map, err))
-        return false;
-    for (int i = 0; i < json_count(map); i++) {
-        const struct json *at = json_member_at(map, i);
-        bool seen = false;
-        if (!json_string(at, &name, err))
-            return false;
-        if (strchr(name, '/') || !*name)
-            return json_fail(at, err, "expected the name of a file beside the index, found \"%.64s\"", name);
-        for (int k = 0; k < i && !seen; k++)
-            seen = json_string(json_member_at(map, k), &other, NULL) && strcmp(name, other) == 0;
-        struct text path = { 0 };
-        text_printf(&path, "%.*s%s", slash ? (int)(slash + 1 - x->path) : 0, x->path, name);
-        bool ok = seen || (path.failed ? fail_memory(err) : read_header(x->weights, path.data, err));
-        text_free(&path);
-        if (!ok)
-            return false;
+    const char *slash = strrchr(path, '/'), *text;
+    struct hf_index *index = NULL;
+    size_t length;
+    bool ok = inputs_text(in, path, &text, &length, err) && hf_index_parse(&index, path, text, length, err);
+    for (int i = 0; ok && i < index->file_count; i++) {
+        struct text name = { 0 };
+        text_printf(&name, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, index->files[i]);
+        ok = name.failed ? fail_memory(err) : read_header(w, name.data, err);
+        text_free(&name);
     }
-    return true;
+    hf_index_free(index);
+    return ok;
 }
 
 static int64_t elements(const struct weight *weight)
@@ -163,15 +156,9 @@ bool weights_check(struct inputs *in, const struct graph *graph, const char *pat
     const size_t length = strlen(path);
     if (!w || !layers)
         return fail_memory(err);
-    if (length > 5 && strcmp(path + length - 5, ".json") == 0) {
-        struct indexed x = { in, w, path };
-        const char *text;
-        size_t bytes;
-        if (!inputs_text(in, path, &text, &bytes, err) || !json_parse_with(path, text, bytes, read_index, &x, err))
-            return false;
-    } else if (!read_header(w, path, err)) {
+    const bool is_json = length > 5 && strcmp(path + length - 5, ".json") == 0;
+    if (!(is_json ? read_indexed(in, w, path, err) : read_header(w, path, err)))
         return false;
-    }
     if (!compare(w, layers, graph->layer_count, count_layers(graph, layers), path, err))
         return false;
     fprintf(in->cli->talk, "%s: the same number of parameters in %d tensors\n", path, w->tensor_count);

@@ -14,8 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* An index names a few bytes for each tensor. Of names that are wrong a message has the first. */
-enum { MOST_INDEX_BYTES = 1 << 28, SHOWN = 8 };
+enum { SHOWN = 8 }; /* of names that are wrong a message has the first */
 
 static bool path_of(char **out, struct arena *arena, const char *folder, const char *name, struct error *err)
 {
@@ -279,7 +278,7 @@ static bool read_index(struct hf_folder *folder, struct hf_index **out, struct e
                          "%s: expected a folder with " HF_FILE " or " HF_INDEX ", found neither (of weights in another "
                          "format save_pretrained(..., safe_serialization=True) makes them)",
                          folder->path);
-    bool ok = file_read_limited(&text, &folder->index_length, path, MOST_INDEX_BYTES, err) &&
+    bool ok = file_read_limited(&text, &folder->index_length, path, FILE_MAX_TEXT_BYTES, err) &&
               hf_index_parse(out, path, text, folder->index_length, err);
     folder->index = ok ? arena_strndup(&folder->arena, text, folder->index_length) : NULL;
     free(text);

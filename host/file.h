@@ -9,6 +9,9 @@
 #define FILE_MAX_BYTES (INT64_C(1) << 33)
 /* A pipe or a device does not say how long it is, and some never end. */
 #define FILE_MAX_STREAM_BYTES (INT64_C(1) << 26)
+/* What describes something (a model, a plan, a profile, a log) has a few MB, and the index of 140,000 tensors 13: who
+ * reads it takes no more than this, so that what is refused only then takes less than a second and 100 MB. */
+#define FILE_MAX_TEXT_BYTES (INT64_C(1) << 25)
 /* So long a named pipe or a device may be silent that is no terminal: refusing it takes less than a second. */
 enum { FILE_SILENCE_MS = 800 };
 

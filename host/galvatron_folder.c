@@ -50,6 +50,8 @@ static bool look_into(struct found *found, const char *folder, struct arena *are
 {
     struct dirent **items = NULL;
     int count = scandir(folder, &items, NULL, alphasort);
+    if (count < 0 && errno == ENOMEM)
+        return fail_memory(err);
     if (count < 0)
         return fail(err, "%s: expected a folder with Galvatron's files: %s", folder, strerror(errno));
     bool done = true;

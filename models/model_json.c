@@ -279,12 +279,12 @@ static char *without_python(const char *text, size_t length, int *count)
     return copy;
 }
 
-/* A second try at a file that is not JSON: one of Python's, if it is no native one. */
+/* A second try at a file that is not JSON: one of Python's, if it is no native one. Those are short. */
 static bool parse_foreign(struct json_doc **doc, const char *name, const char *text, size_t length,
                           struct model_reading *reading)
 {
     int count;
-    char *copy = without_python(text, length, &count);
+    char *copy = length <= JSON_SHORT_BYTES ? without_python(text, length, &count) : NULL;
     bool ok = copy && count && json_parse(doc, name, copy, length, NULL);
     free(copy);
     if (ok && (json_type(json_root(*doc)) != JSON_OBJECT || json_member(json_root(*doc), "format"))) {

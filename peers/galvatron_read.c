@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "peers/galvatron.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,19 +180,16 @@ static bool read_others(const struct json *root, const char *key, const char *se
 static bool read_memory(struct galvatron_profile *p, const struct json *root, struct error *err)
 {
     const struct json *all, *one, *activations;
-    struct text sequence = { 0 };
-    text_printf(&sequence, "%lld", (long long)p->sequence);
-    const char *key = sequence.failed ? "" : sequence.data;
-    bool ok = require_object(root, "layertype_0_sp", &all, err) && require_object(all, key, &one, err) &&
-              require_number(one, "parameter_size", &p->parameter_mb, err) &&
-              require_object(one, "tp_activation_per_bsz_dict", &activations, err) &&
-              read_degrees(activations, p->activation_mb, err) &&
-              require_number(activations, "checkpoint", &p->checkpoint_mb, err) &&
-              read_others(root, "other_memory_pp_off_sp", key, &p->whole, err) &&
-              read_others(root, "other_memory_pp_on_first_sp", key, &p->first, err) &&
-              read_others(root, "other_memory_pp_on_last_sp", key, &p->last, err);
-    text_free(&sequence);
-    return ok;
+    char key[24];
+    snprintf(key, sizeof key, "%lld", (long long)p->sequence);
+    return require_object(root, "layertype_0_sp", &all, err) && require_object(all, key, &one, err) &&
+           require_number(one, "parameter_size", &p->parameter_mb, err) &&
+           require_object(one, "tp_activation_per_bsz_dict", &activations, err) &&
+           read_degrees(activations, p->activation_mb, err) &&
+           require_number(activations, "checkpoint", &p->checkpoint_mb, err) &&
+           read_others(root, "other_memory_pp_off_sp", key, &p->whole, err) &&
+           read_others(root, "other_memory_pp_on_first_sp", key, &p->first, err) &&
+           read_others(root, "other_memory_pp_on_last_sp", key, &p->last, err);
 }
 
 static bool read_allreduce(struct galvatron_profile *p, const struct json *root, struct error *err)

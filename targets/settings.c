@@ -201,14 +201,20 @@ bool settings_read(struct settings *settings, const struct settings_option *opti
 bool settings_left(const struct settings *settings, int *count, const char ***out)
 {
     struct text one = { 0 };
+    int elsewhere = 0;
     *count = 0;
     *out = arena_alloc(settings->arena, (size_t)settings->count, sizeof **out);
-    for (int i = 0; *out && i < settings->count; i++) {
-        const struct setting *setting = &settings->list[i];
-        if (setting->taken || setting->word)
+    for (int i = 0; *out && i <= settings->count; i++) {
+        const struct setting *setting = i < settings->count ? &settings->list[i] : NULL;
+        if (setting ? setting->taken || setting->word || setting->elsewhere : elsewhere == 0) {
+            elsewhere += setting && setting->elsewhere && !setting->taken;
             continue;
+        }
         one.length = 0;
-        text_printf(&one, "%s = %s", setting->key, setting->value);
+        if (setting)
+            text_printf(&one, "%s = %s", setting->key, setting->value);
+        else
+            text_printf(&one, "%d settings of files outside of its folder", elsewhere);
         (*out)[*count] = one.failed ? NULL : arena_strdup(settings->arena, one.data);
         if (!(*out)[(*count)++])
             *out = NULL;

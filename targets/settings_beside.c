@@ -32,11 +32,12 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
     const char *name = named->value, *text;
     struct settings file = { .arena = settings->arena, .name = name };
     size_t length;
+    bool elsewhere = false;
     bool json = ends_in(name, ".json"), yaml = ends_in(name, ".yaml") || ends_in(name, ".yml"),
          toml = ends_in(name, ".toml"), python = ends_in(name, ".py");
     if (!beside || !(json || yaml || toml || python))
         return setting_fail(settings, named, err, "the settings are in %.80s: read it", name);
-    if (!beside->read(beside, settings->arena, name, &text, &length, err))
+    if (!beside->read(beside, settings->arena, name, &text, &length, &elsewhere, err))
         return memory_has_fallen_short()
                    ? false
                    : error_within(err, "%s:%d:%d: %.200s: the settings are in another file",
@@ -46,6 +47,8 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
           : toml ? settings_read_toml(&file, text, length, err)
                  : settings_read_python(&file, text, length, err)))
         return false;
+    for (int i = 0; i < file.count; i++)
+        file.list[i].elsewhere = elsewhere;
     for (int i = 0; i < settings->count; i++) { /* what names the file goes over what it says */
         if (file.count >= SETTINGS_MOST)
             return fail(err, "%s: expected at most %d settings, found more", name, SETTINGS_MOST);

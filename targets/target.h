@@ -58,9 +58,10 @@ struct block_launch {
 
 /* Who opens files that a launch names, such as a script its configuration. */
 struct launch_beside {
-    /* The file's text, in the arena; false, with a message, where it cannot be read. */
+    /* The file's text, in the arena; false, with a message, where it cannot be read. *elsewhere: it does not lie in the
+     * launch's folder, and what is not understood of it is not shown: a stranger's launch may name any file. */
     bool (*read)(const struct launch_beside *beside, struct arena *arena, const char *name, const char **text,
-                 size_t *length, struct error *err);
+                 size_t *length, bool *elsewhere, struct error *err);
 };
 
 /* What was read of somebody's launch. What he says of the model and of the devices stands beside it. */

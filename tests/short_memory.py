@@ -63,6 +63,8 @@ class Calls:
             "plan --objective": (*aimed, "--objective", "cost", "--price", "h100-sxm=2", "--time-limit", 60, "-o", "out.json"),
             "estimate": ("estimate", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64),
             "estimate --from": ("estimate", "--from", "megatron-lm", corpus / "megatron_one_node.sh", "--cluster", "1x8:h100-sxm"),
+            "estimate --from, a file beside": ("estimate", "--from", "deepspeed", self.given / "run.sh", "--model", "tiny-gpt", "--cluster", "1x2:h100-sxm", "--batch", 2,
+                                               "--seq", 16),
             "recommend": ("recommend", "gpt2", "--among", "1x1:h100-sxm,1x2:h100-sxm", "--batch", 4, "--seq", 512, "--tokens", "1e9", "--target-time", "30d", "--jobs", 1),
             "show": ("show", plan),
             "explain": ("explain", plan),
@@ -83,6 +85,9 @@ class Calls:
             "calibrate": ("calibrate", data / "measurements.csv", "-o", "out.json", "--jobs", 1),
             "partition": ("partition", self.given / "graph.txt", "--format", "pipedream", "--machines", "2,2", "--bandwidth", "10e9,1.25e9"),
             "import": ("import", corpus / "model_llama3.json", "-o", "out.json"),
+            "import --safetensors": ("import", hf / "config.json", "--safetensors", hf / "model.safetensors", "-o", "out.json"),
+            "import --from galvatron": ("import", "--from", "galvatron", self.root / "benchmarks/cases/peers/galvatron", "--model", "llama-2-7b", "--cluster",
+                                        "1x8:a100-sxm-80", "-o", "out.json"),
             "export": ("export", launch, "--to", "megatron-lm", "-o", "out"),
             "discover": ("discover", "--nccl-topo", corpus / "dump_dgx_a100.xml", "--nodes", 4, "-o", "out.json"),
             "devices": ("devices", "--json"),
@@ -95,6 +100,8 @@ class Calls:
             "--man-page": ("--man-page", "plan"),
             "help": ("help", "run"),
         }
+        (self.given / "run.sh").write_text("deepspeed --num_gpus 2 train.py --deepspeed ds.json\n")
+        (self.given / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 2}, "nobody": {"knows": "this"}}))
         (self.given / "graph.txt").write_text(
             "".join(f"node{i} -- Linear(x) -- forward_compute_time={i % 3 + 1}.000, backward_compute_time={i % 2 + 2}.000, "
                     f"activation_size={1000 * i}.0, parameter_size={4000 * (i % 4)}.000\n" for i in range(1, 9)) +

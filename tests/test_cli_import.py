@@ -77,7 +77,7 @@ def weights(folder):
         result = run("import", config, "--safetensors", folder / name)
         check(name, result.returncode == 2 and message in result.stderr and result.stdout == "", result)
     index.write_text(json.dumps({"weight_map": {"a": "../one.safetensors"}}))
-    said("elsewhere", 2, "expected the name of a file beside the index", "import", config, "--safetensors", index)
+    said("elsewhere", 2, "expected the name of a safetensors file beside the index", "import", config, "--safetensors", index)
 
 
 main(assumed, adapters, weights)

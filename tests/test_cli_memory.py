@@ -2,6 +2,7 @@
 """Requests for memory that fail, of every verb: a few of those that benchmarks/run_reliability tries all of. And what readers take.
 usage: test_cli_memory.py CLEAVE SOURCE_ROOT LIBRARY (tests/short_memory.c)"""
 import os
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,8 @@ FEW = {"plan", "check", "run", "run --checkpoint", "export", "diff", "--version"
 def tried(folder):
     """Spread over each call; the slow ones are left to the benchmark, and so are those of several processes."""
     short = short_memory.Short(CLEAVE, ROOT, sys.argv[3], folder)
+    verbs = set(re.findall(r"^  ([a-z]+) +[a-z]", run("--help").stdout, re.M)) - {"cleave"}
+    check(f"every verb is called: {verbs}", len(verbs) > 20 and verbs <= {call[0] for call in short.calls.calls.values()})
     for name in short.calls.calls:
         if name not in FEW and (not ALL or name in SLOW or "a process each" in name):
             continue
@@ -34,7 +37,7 @@ def readers(folder):
         file.truncate(1 << 40)
     dense.write_text("[" + "1," * (2 << 20) + "1]")
     os.mkfifo(pipe)
-    for path, said in ((sparse, "expected at most 268435456 bytes, found 1099511627776"), ("/dev/zero", "expected at most 67108864 bytes, found more"),
+    for path, said in ((sparse, "expected at most 33554432 bytes, found 1099511627776"), ("/dev/zero", "expected at most 33554432 bytes, found more"),
                        (pipe, "found the end of the text"), (dense, "expected values that take at most 20 times the bytes")):
         for verb in ("show", "check", "import", "validate") if ALL and path != dense else ("show",):
             with subprocess.Popen(["sh", "-c", f'ulimit -v {MOST_KIB}; exec "$@"', "sh", CLEAVE, verb, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -412,7 +412,8 @@ START_TEST(wrong_files_are_refused)
     file_put(folder, HF_FILE, "1234", 4);
     expect_refusal(folder, graph, "cannot read a safetensors file of 4 bytes");
     file_put(folder, HF_FILE, "\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
-    expect_refusal(folder, graph, "expected a safetensors header inside the file's 10 bytes, found a length of ");
+    expect_refusal(folder, graph,
+                   "expected a safetensors header of at most 67108864 bytes inside the file's 10, found a length of ");
     snprintf(path, sizeof path, "%s/%s", folder, HF_FILE);
     unlink(path);
     ck_assert(truncate(path, 0) != 0 && symlink("/dev/zero", path) == 0);
@@ -423,17 +424,25 @@ START_TEST(wrong_files_are_refused)
 }
 END_TEST
 
-/* A header may say that it is of any length: not even a file that is as long is read into memory beyond 100 MB. */
+START_TEST(masks_are_no_weights)
+{
+    ck_assert(hf_is_buffer("attn.bias") && hf_is_buffer("h.0.attn.bias") && hf_is_buffer("h.0.attn.attention.bias"));
+    ck_assert(!hf_is_buffer("h.0.attn.c_attn.bias") && !hf_is_buffer("bias"));
+}
+END_TEST
+
+/* A header may say that it is of any length: not even of a file that is as long more than 64 MiB are read. */
 START_TEST(headers_have_a_cap)
 {
     struct graph *graph = tiny_graph(examples[1].config);
     char folder[PATH_BYTES], path[LONG_BYTES];
-    const uint64_t length = 100 * 1000 * 1000 + 1;
+    const uint64_t length = (64 << 20) + 1;
     folder_make(folder);
     file_put(folder, HF_FILE, &length, sizeof length);
     snprintf(path, sizeof path, "%s/%s", folder, HF_FILE);
     ck_assert_int_eq(truncate(path, (off_t)(length + 1000)), 0); /* takes no room */
-    expect_refusal(folder, graph, "expected a safetensors header inside the file's 100001001 bytes, found a length");
+    expect_refusal(folder, graph,
+                   "expected a safetensors header of at most 67108864 bytes inside the file's 67109865, found");
     folder_remove(folder);
     graph_free(graph);
 }
@@ -572,6 +581,7 @@ static Suite *hf_weights_suite(void)
     CHECK_ADD(suite, short_numbers_come_back);
     CHECK_ADD_LOOP(suite, no_steps_change_no_bit, EXAMPLES_RUN * CHOICES);
     CHECK_ADD(suite, wrong_files_are_refused);
+    CHECK_ADD(suite, masks_are_no_weights);
     CHECK_ADD(suite, headers_have_a_cap);
     CHECK_ADD(suite, an_index_must_be_right);
     CHECK_ADD(suite, twins_are_equal);

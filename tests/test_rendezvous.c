@@ -431,8 +431,15 @@ START_TEST(an_abort_reaches_all_once_and_farewell_is_no_loss)
         nap();
     for (int r = 0; r < 3; r++)
         ck_assert_int_eq(atomic_load(&aborts[r]), 1);
-    for (int r = 2; r >= 0; r--)
+    for (int r = 2; r >= 0; r--) { /* who asks after that need not wait for an answer */
+        struct error error = { 0 };
+        char value[8], why[64];
+        size_t bytes;
+        snprintf(why, sizeof why, "rank %d: the job was aborted", r);
+        ck_assert(!rendezvous_get(ranks[r], "nothing", value, sizeof value, &bytes, &error));
+        ck_assert_str_eq(error.message, why);
         rendezvous_close(ranks[r]);
+    }
 }
 END_TEST
 

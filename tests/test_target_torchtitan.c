@@ -183,9 +183,9 @@ END_TEST
 /* Files beside a script: that of its options, one that names itself, one of as many settings as there may be, and no
  * others. */
 static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
-                        size_t *length, struct error *err)
+                        size_t *length, bool *elsewhere, struct error *err)
 {
-    (void)way;
+    (void)way, (void)elsewhere;
     struct text lines = { 0 };
     if (strcmp(name, "old.toml") == 0)
         text_add(&lines, old_toml);

@@ -12,7 +12,6 @@
 #define OPEN_END "\n}\n" /* of a manifest without it */
 enum { HASH_DIGITS = 16, SEAL_BYTES = sizeof SEAL_BEGIN - 1 + HASH_DIGITS + sizeof SEAL_END - 1 };
 enum { MOST_FILES = 1 << 24 };
-#define MOST_BYTES (INT64_C(1) << 31)
 
 void checkpoint_label_print(const struct checkpoint_label *label, int rank, char out[CHECKPOINT_LABEL_BYTES])
 {
@@ -192,7 +191,7 @@ bool manifest_read(struct manifest *out, const char *folder, struct error *err)
     size_t length;
     if (snprintf(path, sizeof path, "%s/" CHECKPOINT_MANIFEST, folder) >= (int)sizeof path)
         return fail_kind(err, ERROR_INPUT, "checkpoint: the path %s is too long", folder);
-    if (!file_read_limited(&text, &length, path, MOST_BYTES, err))
+    if (!file_read_limited(&text, &length, path, FILE_MAX_TEXT_BYTES, err))
         return false;
     bool ok = manifest_parse(out, path, text, length, err);
     free(text);

@@ -22,10 +22,11 @@ bool hf_is_buffer(const char *name)
 {
     static const char *const ends[] = { "inv_freq",    "attn.bias",    "attention.bias",     "attn.masked_bias",
                                         "masked_bias", "position_ids", "num_batches_tracked" };
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (length >= strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0)
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const char *end = strlen(name) >= strlen(ends[i]) ? name + strlen(name) - strlen(ends[i]) : NULL;
+        if (end && strcmp(end, ends[i]) == 0 && (end == name || end[-1] == '.')) /* c_attn.bias is a weight */
             return true;
+    }
     return false;
 }
 

@@ -42,6 +42,7 @@ static bool fits(struct widener *w, uint32_t set, int64_t batch, bool thrifty, b
     space_narrow_wide(&own.space);
     if (thrifty)
         own = advice_thrifty(&own);
+    own.calls = w->options->calls; /* whoever watches sees that it goes on */
     own.any_plan = thrifty;
     own.no_advice = true;
     own.prices = &w->prices;

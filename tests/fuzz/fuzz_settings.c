@@ -20,11 +20,12 @@ struct same_file {
 };
 
 static bool read_same(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
-                      size_t *length, struct error *err)
+                      size_t *length, bool *elsewhere, struct error *err)
 {
     const struct same_file *file = (const struct same_file *)way;
     *text = file->text;
     *length = file->length;
+    *elsewhere = file->length % 2 != 0;
     return arena && name && err;
 }
 
