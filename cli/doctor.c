@@ -2,6 +2,7 @@
 #include "cli/inputs.h"
 #include "cli/software.h"
 #include "executor/backends.h"
+#include "host/apart.h"
 #include "host/blas.h"
 #include "host/machine.h"
 #include <dlfcn.h>
@@ -17,7 +18,7 @@ static const struct option options[] = {
 /* What was found of a module that is opened when it is asked for. */
 struct module {
     const char *name, *what;
-    bool found;
+    bool found, dies;
     struct text path, reason;
 };
 struct findings {
@@ -33,9 +34,31 @@ struct findings {
     struct text libraries; /* what serves beside the GPU; empty: there is no module */
 };
 
+#define LOADING_S 60 /* CUDA's libraries are 700 MB, which a slow disk reads at 20 MB a second */
+
+static void load(void *path, int index, void *answer)
+{
+    (void)index;
+    *(bool *)answer = dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL;
+}
+
+/* A child opens it first: libraries that a module brings along may die while they are loaded, as cuBLASLt does where
+ * memory is short. */
 static void look_for_module(const struct cli *cli, struct module *m)
 {
+    bool opened = false;
+    enum apart_end end = APART_ANSWERED;
+    struct error error = { 0 };
     text_printf(&m->path, "%s/cleave-%s.so", cli->module_dir, m->name);
+    if (m->path.data && !apart_for(1, LOADING_S, 1, load, m->path.data, &opened, sizeof opened, &end, &error)) {
+        text_add(&m->reason, error.message);
+        return;
+    }
+    m->dies = end != APART_ANSWERED;
+    if (m->dies) {
+        text_add(&m->reason, "it dies or hangs when it is loaded: out of memory, or made for another machine");
+        return;
+    }
     void *module = m->path.data ? dlopen(m->path.data, RTLD_NOW | RTLD_LOCAL) : NULL;
     m->found = module != NULL;
     if (module) {
@@ -49,6 +72,12 @@ static void look_for_module(const struct cli *cli, struct module *m)
 static void look_for_gpu(const struct cli *cli, struct findings *f)
 {
     struct error error = { 0 };
+    const struct module *cuda = &f->modules[1];
+    if (cuda->dies) {
+        for (size_t i = 0; i < 3; i++)
+            text_add(&(struct found *[]){ &f->gpu, &f->nccl, &f->cupti }[i]->text, cuda->reason.data);
+        return;
+    }
     f->gpu.is = device_cuda_describe(cli->module_dir, &f->gpu.text, NULL, NULL, &error);
     if (!f->gpu.is)
         text_add(&f->gpu.text, error.message);
@@ -70,14 +99,14 @@ static bool examine(struct findings *f, const struct cli *cli, struct error *err
     *f = (struct findings){ .catalogue = cli->data_dir, .modules = { { "mpi", "MPI" }, { "cuda", "CUDA" } } };
     host_machine_read(&machine);
     host_machine_text(&machine, f->machine, sizeof f->machine);
+    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++)
+        look_for_module(cli, &f->modules[i]); /* while there is one thread: OpenBLAS starts more */
     const struct blas *blas = blas_open();
     f->library = blas ? blas->config() : NULL;
     f->kernels = blas ? blas->core() : NULL;
     bool ok = inputs_catalogue(&in, err);
     if (ok)
         f->device_types = in.catalogue->count;
-    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++)
-        look_for_module(cli, &f->modules[i]);
     inputs_free(&in);
     look_for_gpu(cli, f);
     return ok;
