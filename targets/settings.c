@@ -198,27 +198,36 @@ bool settings_read(struct settings *settings, const struct settings_option *opti
     return true;
 }
 
+/* Moves the text to those that are left, which have room for it; false: out of memory. */
+static bool keep_left(const struct settings *settings, struct text *one, const char **list, int *count)
+{
+    const char *text = one->failed ? NULL : arena_strdup(settings->arena, one->data);
+    one->length = 0;
+    list[(*count)++] = text;
+    return text != NULL;
+}
+
 bool settings_left(const struct settings *settings, int *count, const char ***out)
 {
     struct text one = { 0 };
     int elsewhere = 0;
     *count = 0;
     *out = arena_alloc(settings->arena, (size_t)settings->count, sizeof **out);
-    for (int i = 0; *out && i <= settings->count; i++) {
-        const struct setting *setting = i < settings->count ? &settings->list[i] : NULL;
-        if (setting ? setting->taken || setting->word || setting->elsewhere : elsewhere == 0) {
-            elsewhere += setting && setting->elsewhere && !setting->taken;
+    bool good = *out != NULL;
+    for (int i = 0; good && i < settings->count; i++) {
+        const struct setting *setting = &settings->list[i];
+        if (setting->taken || setting->word)
             continue;
-        }
-        one.length = 0;
-        if (setting)
+        elsewhere += setting->elsewhere;
+        if (!setting->elsewhere) {
             text_printf(&one, "%s = %s", setting->key, setting->value);
-        else
-            text_printf(&one, "%d settings of files outside of its folder", elsewhere);
-        (*out)[*count] = one.failed ? NULL : arena_strdup(settings->arena, one.data);
-        if (!(*out)[(*count)++])
-            *out = NULL;
+            good = keep_left(settings, &one, *out, count);
+        }
+    }
+    if (good && elsewhere > 0) {
+        text_printf(&one, "%d settings of files outside of its folder", elsewhere);
+        good = keep_left(settings, &one, *out, count);
     }
     text_free(&one);
-    return *out != NULL;
+    return good;
 }
