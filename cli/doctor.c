@@ -15,92 +15,95 @@ static const struct option options[] = {
     FLAG_OPTION("json", offsetof(struct doctor_options, json), "one JSON object"),
 };
 
-/* What was found of a module that is opened when it is asked for. */
-struct module {
-    const char *name, *what;
-    bool found, dies;
-    struct text path, reason;
+/* What was found of a module that is opened when it is asked for. Children answer with it, so that texts lie inside. */
+struct found {
+    bool is;
+    char text[640]; /* what it is, or why there is none */
 };
+struct module {
+    bool dies;
+    struct found module;           /* its path */
+    struct found gpu, nccl, cupti; /* of CUDA's */
+    char libraries[640];           /* what serves beside the GPU; empty: there is no module */
+};
+static const struct {
+    const char *name, *what;
+} modules[] = { { "mpi", "MPI" }, { "cuda", "CUDA" } };
+enum { CUDA = 1, MODULE_COUNT = sizeof modules / sizeof *modules };
 struct findings {
     char machine[HOST_TEXT_BYTES * 2];
     const char *library, *kernels; /* of the matmuls; NULL: own code */
     const char *catalogue;
     int device_types;
-    struct module modules[2];
-    struct found {
-        bool is;
-        struct text text; /* what it is, or why there is none */
-    } gpu, nccl, cupti;
-    struct text libraries; /* what serves beside the GPU; empty: there is no module */
+    struct module modules[MODULE_COUNT];
 };
 
+#define DIES "dies or hangs when it is loaded: out of memory, or made for another machine"
 #define LOADING_S 60 /* CUDA's libraries are 700 MB, which a slow disk reads at 20 MB a second */
 
-static void load(void *path, int index, void *answer)
+static struct found found_of(bool is, struct text *text, const struct error *error)
 {
-    (void)index;
-    *(bool *)answer = dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL;
+    struct found found = { .is = is };
+    snprintf(found.text, sizeof found.text, "%.*s", (int)sizeof found.text - 1,
+             is && text->data ? text->data : error->message);
+    text_free(text);
+    return found;
 }
 
-/* A child opens it first: libraries that a module brings along may die while they are loaded, as cuBLASLt does where
- * memory is short. */
-static void look_for_module(const struct cli *cli, struct module *m)
+static void look_for_gpu(const char *folder, struct module *out)
 {
-    bool opened = false;
-    enum apart_end end = APART_ANSWERED;
     struct error error = { 0 };
-    text_printf(&m->path, "%s/cleave-%s.so", cli->module_dir, m->name);
-    if (m->path.data && !apart_for(1, LOADING_S, 1, load, m->path.data, &opened, sizeof opened, &end, &error)) {
-        text_add(&m->reason, error.message);
-        return;
-    }
-    m->dies = end != APART_ANSWERED;
-    if (m->dies) {
-        text_add(&m->reason, "it dies or hangs when it is loaded: out of memory, or made for another machine");
-        return;
-    }
-    void *module = m->path.data ? dlopen(m->path.data, RTLD_NOW | RTLD_LOCAL) : NULL;
-    m->found = module != NULL;
-    if (module) {
-        dlclose(module);
-        return;
-    }
-    const char *reason = dlerror();
-    text_add(&m->reason, reason ? reason : "out of memory");
+    struct text text = { 0 };
+    bool is = device_cuda_describe(folder, &text, NULL, NULL, &error);
+    out->gpu = found_of(is, &text, &error);
+    is = device_cuda_describe_nccl(folder, &text, &error);
+    out->nccl = found_of(is, &text, &error);
+    is = device_cuda_describe_records(folder, &text, &error);
+    out->cupti = found_of(is, &text, &error);
+    device_cuda_libraries(folder, &text);
+    snprintf(out->libraries, sizeof out->libraries, "%s", text.data ? text.data : "");
+    text_free(&text);
 }
 
-static void look_for_gpu(const struct cli *cli, struct findings *f)
+/* Opens a module and asks it, in a child. */
+static void look(void *context, int index, void *answer)
 {
-    struct error error = { 0 };
-    const struct module *cuda = &f->modules[1];
-    if (cuda->dies) {
-        for (size_t i = 0; i < 3; i++)
-            text_add(&(struct found *[]){ &f->gpu, &f->nccl, &f->cupti }[i]->text, cuda->reason.data);
-        return;
-    }
-    f->gpu.is = device_cuda_describe(cli->module_dir, &f->gpu.text, NULL, NULL, &error);
-    if (!f->gpu.is)
-        text_add(&f->gpu.text, error.message);
-    error = (struct error){ 0 };
-    f->nccl.is = device_cuda_describe_nccl(cli->module_dir, &f->nccl.text, &error);
-    if (!f->nccl.is)
-        text_add(&f->nccl.text, error.message);
-    error = (struct error){ 0 };
-    f->cupti.is = device_cuda_describe_records(cli->module_dir, &f->cupti.text, &error);
-    if (!f->cupti.is)
-        text_add(&f->cupti.text, error.message);
-    device_cuda_libraries(cli->module_dir, &f->libraries);
+    const struct cli *cli = context;
+    struct module *out = answer;
+    char path[sizeof out->module.text];
+    snprintf(path, sizeof path, "%s/cleave-%s.so", cli->module_dir, modules[index].name);
+    for (int turn = 0; turn < 2 && !out->module.is; turn++) /* where memory was short it may be there now */
+        out->module.is = dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL;
+    const char *reason = out->module.is ? path : dlerror();
+    snprintf(out->module.text, sizeof out->module.text, "%s", reason ? reason : "out of memory");
+    if (index == CUDA)
+        look_for_gpu(cli->module_dir, out);
+}
+
+/* Children open the modules, since libraries that these bring along may die while they are loaded, as cuBLASLt does
+ * where memory is short. Asked before OpenBLAS, which starts threads. */
+static bool look_for_modules(struct findings *f, const struct cli *cli, struct error *err)
+{
+    static const struct found dead = { false, DIES };
+    enum apart_end ends[MODULE_COUNT];
+    struct cli own = *cli;
+    if (!apart_for(1, LOADING_S, MODULE_COUNT, look, &own, f->modules, sizeof *f->modules, ends, err))
+        return false;
+    for (int i = 0; i < MODULE_COUNT; i++)
+        if (ends[i] != APART_ANSWERED)
+            f->modules[i] = (struct module){ true, dead, dead, dead, dead, "" };
+    return true;
 }
 
 static bool examine(struct findings *f, const struct cli *cli, struct error *err)
 {
     struct host_machine machine;
     struct inputs in = { .cli = cli };
-    *f = (struct findings){ .catalogue = cli->data_dir, .modules = { { "mpi", "MPI" }, { "cuda", "CUDA" } } };
+    *f = (struct findings){ .catalogue = cli->data_dir };
     host_machine_read(&machine);
     host_machine_text(&machine, f->machine, sizeof f->machine);
-    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++)
-        look_for_module(cli, &f->modules[i]); /* while there is one thread: OpenBLAS starts more */
+    if (!look_for_modules(f, cli, err))
+        return false;
     const struct blas *blas = blas_open();
     f->library = blas ? blas->config() : NULL;
     f->kernels = blas ? blas->core() : NULL;
@@ -108,13 +111,12 @@ static bool examine(struct findings *f, const struct cli *cli, struct error *err
     if (ok)
         f->device_types = in.catalogue->count;
     inputs_free(&in);
-    look_for_gpu(cli, f);
     return ok;
 }
 
 static void print_found(const struct cli *cli, const char *what, const struct found *found)
 {
-    fprintf(cli->out, "%-10s %s%s\n", what, found->is ? "" : "absent: ", found->text.data ? found->text.data : "");
+    fprintf(cli->out, "%-10s %s%s\n", what, found->is ? "" : "absent: ", found->text);
 }
 
 static void write_found(struct json_writer *w, const char *what, const struct found *found)
@@ -122,7 +124,7 @@ static void write_found(struct json_writer *w, const char *what, const struct fo
     json_write_key(w, what);
     json_begin_object(w);
     json_put_bool(w, "found", found->is);
-    json_put_string(w, found->is ? "description" : "reason", found->text.data);
+    json_put_string(w, found->is ? "description" : "reason", found->text);
     json_end_object(w);
 }
 
@@ -135,16 +137,16 @@ static void print_findings(const struct cli *cli, const struct findings *f)
     fprintf(cli->out, "%-10s %s\n", "matmuls", matmuls.data);
     text_free(&matmuls);
     fprintf(cli->out, "%-10s %s: %d device types\n", "catalogue", f->catalogue, f->device_types);
-    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++) {
-        const struct module *m = &f->modules[i];
-        fprintf(cli->out, "%-10s %s: %s\n", m->what, m->found ? "found" : "absent",
-                m->found ? m->path.data : m->reason.data);
+    for (int i = 0; i < MODULE_COUNT; i++) {
+        const struct found *module = &f->modules[i].module;
+        fprintf(cli->out, "%-10s %s: %s\n", modules[i].what, module->is ? "found" : "absent", module->text);
     }
-    print_found(cli, "GPU", &f->gpu);
-    print_found(cli, "NCCL", &f->nccl);
-    print_found(cli, "CUPTI", &f->cupti);
-    if (f->libraries.data)
-        fprintf(cli->out, "%-10s %s\n", "on GPUs", f->libraries.data);
+    const struct module *cuda = &f->modules[CUDA];
+    print_found(cli, "GPU", &cuda->gpu);
+    print_found(cli, "NCCL", &cuda->nccl);
+    print_found(cli, "CUPTI", &cuda->cupti);
+    if (*cuda->libraries)
+        fprintf(cli->out, "%-10s %s\n", "on GPUs", cuda->libraries);
 }
 
 static void write_json(const struct cli *cli, const struct findings *f, struct error *err)
@@ -165,20 +167,21 @@ static void write_json(const struct cli *cli, const struct findings *f, struct e
     json_end_object(&w);
     json_write_key(&w, "modules");
     json_begin_array(&w);
-    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++) {
-        const struct module *m = &f->modules[i];
+    for (int i = 0; i < MODULE_COUNT; i++) {
+        const struct found *module = &f->modules[i].module;
         json_begin_object(&w);
-        json_put_string(&w, "name", m->name);
-        json_put_bool(&w, "found", m->found);
-        json_put_string(&w, m->found ? "path" : "reason", m->found ? m->path.data : m->reason.data);
+        json_put_string(&w, "name", modules[i].name);
+        json_put_bool(&w, "found", module->is);
+        json_put_string(&w, module->is ? "path" : "reason", module->text);
         json_end_object(&w);
     }
     json_end_array(&w);
-    write_found(&w, "gpu", &f->gpu);
-    write_found(&w, "nccl", &f->nccl);
-    write_found(&w, "cupti", &f->cupti);
-    if (f->libraries.data)
-        json_put_string(&w, "gpu_libraries", f->libraries.data);
+    const struct module *cuda = &f->modules[CUDA];
+    write_found(&w, "gpu", &cuda->gpu);
+    write_found(&w, "nccl", &cuda->nccl);
+    write_found(&w, "cupti", &cuda->cupti);
+    if (*cuda->libraries)
+        json_put_string(&w, "gpu_libraries", cuda->libraries);
     json_end_object(&w);
     inputs_hand_out_json(cli, NULL, &w, err);
 }
@@ -194,15 +197,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
             write_json(cli, &findings, err);
         else
             print_findings(cli, &findings);
+        for (int i = 0; i < MODULE_COUNT; i++)
+            if (findings.modules[i].dies)
+                fail_kind(err, ERROR_ENVIRONMENT, "cleave-%s.so " DIES, modules[i].name);
     }
-    for (size_t i = 0; i < sizeof findings.modules / sizeof *findings.modules; i++) {
-        text_free(&findings.modules[i].path);
-        text_free(&findings.modules[i].reason);
-    }
-    text_free(&findings.gpu.text);
-    text_free(&findings.nccl.text);
-    text_free(&findings.cupti.text);
-    text_free(&findings.libraries);
     return ERROR_NONE;
 }
 

@@ -24,8 +24,8 @@ const struct json_field like_run_fields[] = {
     RUN_SIZES
 #undef SIZE
 #define DIMENSION(symbol)                                                                                              \
-    { #symbol, FIELD_INT, SIZE_AT(RUN_SIZE_DIM + DIM_##symbol), .min = 1, .max = MOST_SIZE,                            \
-      .doc = "degree of this dimension in the middle layer; absent: 1" },
+    { #symbol,  FIELD_INT,        SIZE_AT(RUN_SIZE_DIM + DIM_##symbol),                                                \
+      .min = 1, .max = MOST_SIZE, .doc = "degree of this dimension in the middle layer; absent: 1" },
 #include "planner/plan/dims/dims.def"
 #undef DIMENSION
     { "left", FIELD_DOUBLE, offsetof(struct like_run, left), .required = true, .min = -3, .max = 3,

@@ -126,9 +126,8 @@ static void remark_like_runs(const struct remarks *to, const struct inputs *in, 
     char step[TEXT_NUMBER_BYTES];
     if (in->calibration_count == 0 || in->cluster->type_count > 1)
         return;
-    struct run_shape shape =
-        run_shape_of(plan, graph_parameter_count(in->graph), in->cluster->types[0].device.name,
-                     in->facts.framework ? in->facts.framework->name : "cleave");
+    struct run_shape shape = run_shape_of(plan, graph_parameter_count(in->graph), in->cluster->types[0].device.name,
+                                          in->facts.framework ? in->facts.framework->name : "cleave");
     int64_t step_ns = calibration_step_ns(in->calibrations, in->calibration_count, &shape, p->step_ns, &alike);
     if (alike > 0)
         remark(to, "like_runs", "%d measured run%s like it say%s that the step takes %s (%+.1f %%)", alike,
