@@ -420,8 +420,8 @@ static bool hold_out(struct calibrated *found, int column, struct calibrating *c
     return true;
 }
 
-/* What each job leaves, in the mean of its runs, if that tells the others: their errors with one left out are less. Of
- * more jobs than a file holds every second one is kept, or every third, ... */
+/* Keeps what each job leaves, in the mean of its runs, if that tells the others: their errors with one left out are
+ * less. Of more jobs than a file holds it keeps every second one, or every third, ... */
 static bool find_like_runs(struct calibrated *found, struct calibrating *c, struct error *err)
 {
     int stride = (int)ceil_div(c->question_count, LIKE_RUNS_MOST), count = 0;
@@ -444,7 +444,7 @@ static bool find_like_runs(struct calibrated *found, struct calibrating *c, stru
     for (int i = 0; i < count; i++)
         values[i] = expm1(-values[i]);
     found->like = errors_of(values, count);
-    if (found->like.mean < found->after.mean || c->count == 1) {
+    if (found->like.mean < found->after.mean || count == 1) { /* one job, which nobody can tell, is told again */
         found->calibration.runs = runs;
         found->calibration.run_count = count;
     }

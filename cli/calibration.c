@@ -25,7 +25,8 @@ static const struct json_field calibration_table[] = {
       .doc = "median of |predicted / measured - 1| of these runs' steps without the corrections" },
     { "error_after", FIELD_DOUBLE, AT(error_after), .doc = "and with them" },
     { "corrections", FIELD_NODE, AT(corrections), .required = true, .doc = "the corrections" },
-    { "runs", FIELD_NODE, AT(runs), .doc = "what they leave of each run, by which jobs like it are told; absent: of none" },
+    { "runs", FIELD_NODE, AT(runs),
+      .doc = "what they leave of each run, by which jobs like it are told; absent: of none" },
 };
 #undef AT
 #define AT(member) offsetof(struct correction, member)
@@ -49,12 +50,18 @@ static const struct json_field correction_table[] = {
 
 const char *calibration_format(int index, const struct json_field **fields, size_t *count)
 {
-    static const char *const names[] = { "calibration", "calibration.correction", "calibration.run", NULL };
-    *fields = index == 0 ? calibration_table : index == 1 ? correction_table : like_run_fields;
-    *count = index == 0   ? COUNT(calibration_table)
-             : index == 1 ? COUNT(correction_table)
-                          : (size_t)like_run_field_count;
-    return index < 3 ? names[index] : NULL;
+    const struct {
+        const char *name;
+        const struct json_field *fields;
+        size_t count;
+    } formats[] = { { "calibration", calibration_table, COUNT(calibration_table) },
+                    { "calibration.correction", correction_table, COUNT(correction_table) },
+                    { "calibration.run", like_run_fields, (size_t)like_run_field_count } };
+    if (index >= (int)COUNT(formats))
+        return NULL;
+    *fields = formats[index].fields;
+    *count = formats[index].count;
+    return formats[index].name;
 }
 
 bool calibration_is(const char *text, size_t length)

@@ -67,7 +67,7 @@ const char *calibration_format(int index, const struct json_field **fields, size
  * of it, or no memory would be left.
  */
 bool calibration_apply(const struct calibration *calibration, struct cluster *cluster, struct framework *framework);
-/* The step of the job as runs like it took it, of one that is predicted with these calibrations, (count). *alike: how
+/* Gives the step of the job as runs like it took it, of one that is predicted with these calibrations, (count). *alike: how
  * many runs are more like it than not. */
 int64_t calibration_step_ns(const struct calibration *calibrations, int count, const struct run_shape *job,
                             int64_t step_ns, int *alike);

@@ -73,7 +73,7 @@ void like_run_write(struct json_writer *w, const struct like_run *run)
     json_end_object(w);
 }
 
-/* 1: the same job; 0: of another device or framework. */
+/* Gives how alike two jobs are: 1 the same, 0 of another device or framework. */
 static double likeness(const struct run_shape *a, const struct run_shape *b)
 {
     if (strcmp(a->device, b->device) != 0 || strcmp(a->framework, b->framework) != 0)

@@ -46,12 +46,12 @@ enum { LIKE_RUNS_MOST = 512 };
 extern const struct json_field like_run_fields[];
 extern const int like_run_field_count;
 
-/* The shape of a plan's job; parameters: of its model. device and framework are borrowed. */
+/* Gives the shape of a plan's job; parameters: of its model. device and framework are borrowed. */
 struct run_shape run_shape_of(const struct plan *plan, int64_t parameters, const char *device, const char *framework);
 void like_run_write(struct json_writer *w, const struct like_run *run);
 /* Sets the runs' weights; others_leave, (count) or NULL: what of each is left once all others have told it. Fails only
  * for want of memory. */
 bool like_runs_solve(struct like_run *runs, int count, double *others_leave, struct error *err);
-/* What they say that the job leaves; *alike: how many are more like it than not. */
+/* Gives what they say that the job leaves; *alike: how many are more like it than not. */
 double like_runs_say(const struct like_run *runs, int count, const struct run_shape *job, int *alike);
 #endif

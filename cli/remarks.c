@@ -118,7 +118,7 @@ static void remark_room(const struct remarks *to, const char *framework, const s
                s, target->name, text_bytes(left, left_bytes), text_bytes(wanted, slack_bytes), target->slack_source);
 }
 
-/* What the runs of calibrations say of it that are like it. */
+/* Says what the runs of calibrations that are like the job tell of its step. */
 static void remark_like_runs(const struct remarks *to, const struct inputs *in, const struct plan *plan,
                              const struct prediction *p)
 {
