@@ -41,12 +41,14 @@ struct findings {
 #define DIES "dies or hangs when it is loaded: out of memory, or made for another machine"
 #define LOADING_S 60 /* CUDA's libraries are 700 MB, which a slow disk reads at 20 MB a second */
 
-static struct found found_of(bool is, struct text *text, const struct error *error)
+/* Takes what was said of it, or why there is none, and leaves both empty for the next. */
+static struct found found_of(bool is, struct text *text, struct error *error)
 {
     struct found found = { .is = is };
     snprintf(found.text, sizeof found.text, "%.*s", (int)sizeof found.text - 1,
              is && text->data ? text->data : error->message);
     text_free(text);
+    *error = (struct error){ 0 };
     return found;
 }
 
