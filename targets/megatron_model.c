@@ -342,6 +342,7 @@ bool megatron_of_model(struct megatron_args *args, struct arena *arena, struct t
     struct model *built = megatron_model(args, "built", &err);
     if (!built) {
         text_add(why, err.kind ? err.message : "its sizes");
+        why->failed = why->failed || err.kind == ERROR_ENVIRONMENT;
         return false;
     }
     bool same = same_model(model, built, why);

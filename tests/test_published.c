@@ -2,6 +2,7 @@
  * flight, versions of weights. Every schedule of the list has its row, with sources and conditions. */
 #include "base/num.h"
 #include "tests/ideal_pipeline.h"
+#include "tests/in_flight.h"
 
 /* P stages, stage k from 0, m micro-batches, v chunks; F, I, W: forward pass, input and weight half of backward, and B
  * = I + W. What is per stage in papers is per piece here, v times less. */
@@ -466,7 +467,7 @@ static void check_memory(const struct ideal_run *run, const struct published *ro
         int64_t bytes = in_flight * d->input_bytes + held * d->weight_bytes, seen_bytes;
         find_peaks(run, stage, &seen, &seen_bytes);
         same(run, row, "in flight by the timeline", seen, in_flight);
-        same(run, row, "in flight by the order", schedule_in_flight(schedules[d->schedule], &place), in_flight);
+        same(run, row, "in flight by the order", in_flight_by_order(schedules[d->schedule], &place), in_flight);
         same(run, row, "bytes by the timeline", seen_bytes, bytes);
         check_layout(run, row, stage, bytes);
         same(run, row, "versions", versions_of(run, stage), row->versions ? row->versions(d, stage) : 1);

@@ -5,6 +5,7 @@
 #include "models/model.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
+#include "tests/in_flight.h"
 #include "tests/pipeline_shape.h"
 #include "planner/program/clock.h"
 #include "planner/program/program.h"
@@ -122,10 +123,10 @@ END_TEST
 static void check_closed_form(const struct schedule *schedule, const struct schedule_place *place)
 {
     if (schedule->in_flight)
-        ck_assert_int_eq(schedule_in_flight(schedule, place), schedule->in_flight(place));
-    ck_assert_int_ge(schedule_held(schedule, place), schedule_in_flight(schedule, place));
+        ck_assert_int_eq(in_flight_by_order(schedule, place), schedule->in_flight(place));
+    ck_assert_int_ge(schedule_held(schedule, place), in_flight_by_order(schedule, place));
     if (!schedule->splits && !schedule->asynchronous)
-        ck_assert_int_eq(schedule_held(schedule, place), schedule_in_flight(schedule, place));
+        ck_assert_int_eq(schedule_held(schedule, place), in_flight_by_order(schedule, place));
 }
 
 START_TEST(in_flight_is_the_closed_form)
@@ -205,7 +206,7 @@ START_TEST(turns_count_in_their_own_micro_batches)
                 ck_assert_int_eq(place.stages, 4);
                 ck_assert_int_eq(place.stage, s);
                 ck_assert_int_eq(place.micro_count, (64 - turn + turns[t][s] - 1) / turns[t][s]);
-                ck_assert_int_eq(schedule_in_flight(plain, &place), (after + turns[t][s] - 1) / turns[t][s]);
+                ck_assert_int_eq(in_flight_by_order(plain, &place), (after + turns[t][s] - 1) / turns[t][s]);
             }
         }
         plan_free(plan);

@@ -283,9 +283,11 @@ bool ideals_sweep(struct solver *s, int64_t *sum)
         return true;
     }
     *sum = found.ns;
-    /* the stages of the cut that was found follow row by row */
+    /* the stages of the cut that was found follow row by row; whoever walks it finds a cell of each */
     for (int row = 0, first = 0; first < s->last;) {
         const struct known *known = find_known(s->ideal_cut, spot_key(s, row, first));
+        if (!stage_cell(s, s->level[row * s->shape_count + known->shape], first, known->end))
+            return fail_memory(s->err);
         s->cutting.end[row] = known->end;
         s->cutting.shape[row] = (int8_t)known->shape;
         row = row_after(s, row, known->shape);

@@ -157,38 +157,31 @@ struct schedule_place schedule_place_of(const struct plan *plan, int stage)
     return place;
 }
 
-/* Gives the largest prefix of forwards minus the action that ends a micro-batch. A pass is an action, or one by input
- * and one by weight, which need not be counted beforehand; openings come beside them. */
-static int largest_prefix(const struct schedule *schedule, const struct schedule_place *place, enum action_kind ends)
+bool schedule_find_held(const struct schedule *schedule, const struct schedule_place *place, int *held)
 {
-    enum { MOST_ACTIONS = 3 }; /* of a micro-batch and chunk */
+    enum { MOST_ACTIONS = 3 }; /* of a micro-batch and chunk: a pass is one, or one by input and one by weight */
     size_t room = schedule->asynchronous ? (size_t)schedule->order(place, NULL)
                                          : (size_t)MOST_ACTIONS * (size_t)place->micro_count * (size_t)place->chunks;
-    struct action *actions = malloc((room + 1) * sizeof *actions);
-    int alive = 0, most = 0;
-    if (!actions)
-        return place->micro_count * place->chunks; /* the safe side: no schedule holds more */
-    int count = schedule->order(place, actions);
-    for (int i = 0; i < count; i++) {
+    /* where backward is whole, what is held is what is in flight, of which the schedule may know the closed form */
+    bool closed = schedule->in_flight && !schedule->splits;
+    struct action *actions = closed ? NULL : malloc((room + 1) * sizeof *actions);
+    if (!closed && !actions)
+        return false;
+    int count = closed ? 0 : schedule->order(place, actions);
+    *held = closed ? schedule->in_flight(place) : 0;
+    for (int i = 0, alive = 0; i < count; i++) {
         alive += actions[i].kind == ACTION_FORWARD;
-        alive -= actions[i].kind == ACTION_BACKWARD || actions[i].kind == ends;
-        most = max_int(most, alive);
+        alive -= actions[i].kind == ACTION_BACKWARD || actions[i].kind == ACTION_BACKWARD_WEIGHT;
+        *held = max_int(*held, alive);
     }
     free(actions);
-    return most;
-}
-
-int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place)
-{
-    return largest_prefix(schedule, place, ACTION_BACKWARD_INPUT);
+    if (schedule->asynchronous && *held < place->micro_count)
+        *held = shared_out(place->micro_count, place->micro_count / *held);
+    return true;
 }
 
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place)
 {
-    /* where backward is whole, what is held is what is in flight, of which the schedule may know the closed form */
-    bool closed = schedule->in_flight && !schedule->splits;
-    int held = closed ? schedule->in_flight(place) : largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);
-    if (!schedule->asynchronous || held >= place->micro_count)
-        return held;
-    return shared_out(place->micro_count, place->micro_count / held);
+    int held;
+    return schedule_find_held(schedule, place, &held) ? held : place->micro_count * place->chunks;
 }

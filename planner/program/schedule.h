@@ -97,11 +97,12 @@ int schedule_version(const struct plan *plan, int stage, int micro, enum step_pa
 /* Gives a stage's place in a pipeline of `stages` stages with one chunk and no replicas. */
 struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight);
 struct schedule_place schedule_place_of(const struct plan *plan, int stage);
-/* Gives the largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches (times chunks) whose
- * activations are alive at once. */
-int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place);
-/* Gives the largest prefix for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights'
- * gradients. Where steps run into each other, places for activations repeat with every step: each micro-batch has the
- * same place in every step, so that m micro-batches of which n are held take ceil(m / floor(m / n)) of them. */
+/* Gives the largest prefix of FORWARD minus BACKWARD(_WEIGHT) of the stage's order: whatever is kept of them, if only
+ * for the weights' gradients. Where steps run into each other, places for activations repeat with every step: each
+ * micro-batch has the same place in every step, so that m micro-batches of which n are held take ceil(m / floor(m / n))
+ * of them. False when out of memory. */
+bool schedule_find_held(const struct schedule *schedule, const struct schedule_place *place, int *held);
+/* Gives the same for who only wants to simulate enough of them: out of memory it is the most that any schedule holds.
+ */
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place);
 #endif

@@ -190,8 +190,10 @@ int *turns_in_flight(struct arena *arena, const struct config *config)
                 .micro_count = micro_batches_in_turn(config->micro_batch_count, config->turns[i]),
                 .ahead = (int)ceil_div(left, config->turns[i]),
             };
-            in_flight[left * count + i] =
-                schedule->in_flight ? schedule->in_flight(&place) : schedule_held(schedule, &place);
+            if (schedule->in_flight)
+                in_flight[left * count + i] = schedule->in_flight(&place);
+            else if (!schedule_find_held(schedule, &place, &in_flight[left * count + i]))
+                return NULL;
         }
     return in_flight;
 }

@@ -369,7 +369,8 @@ int *workbench_in_flight(struct arena *arena, const struct config *config)
     for (int s = 0; held && s < config->stages; s++) {
         struct schedule_place place = schedule_place_even(config->stages, s, config->micro_batch_count, config->extra);
         place.chunks = chunks;
-        held[s] = schedule_held(schedules[config->schedule], &place);
+        if (!schedule_find_held(schedules[config->schedule], &place, &held[s]))
+            return NULL;
     }
     for (int k = 0; held && in_flight && k < pieces; k++)
         in_flight[k] = (int)ceil_div(held[config_stage(config, k)], chunks);
