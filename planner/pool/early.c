@@ -3,6 +3,7 @@
  * time gets the candidates, verdicts and incumbents that he would have without a limit, and more of them. */
 #include "base/num.h"
 #include "planner/estimate/effort.h"
+#include "planner/pool/early.h"
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,40 +27,51 @@ static bool look(struct run *run, const struct candidate *candidates, int all, s
     return good;
 }
 
-/* Takes the candidate's plan over where it fits and is shorter than the one that there is. */
+/* Takes the candidate's plan over where it fits and is shorter than the one that there is. Where it does not, the
+ * candidate gets one that leaves what this one lacks; none, where there is none. */
 static bool try_plan(struct run *run, struct candidate *c, bool *fits)
 {
     struct search_plan *early = &run->early;
     struct search_plan plan = { c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, NULL };
     int64_t worth_ns = early->plan ? early->estimate->prediction.step_ns : INT64_MAX;
     int64_t spent = 0;
+    bool smaller = false;
     if (!judge_simulate(run, c, worth_ns, &plan.estimate, &spent, run->err))
         return false;
     *fits = plan.estimate->beaten || plan.estimate->prediction.fits;
-    if (plan.estimate->beaten || !*fits || plan.estimate->prediction.step_ns >= worth_ns) {
-        estimate_free(plan.estimate);
+    if (!plan.estimate->beaten && *fits && plan.estimate->prediction.step_ns < worth_ns) {
+        early_drop(run);
+        *early = plan;
+        plan_join_atoms(early->plan);
+        c->plan = NULL;
         return true;
     }
-    early_drop(run);
-    *early = plan;
-    c->plan = NULL;
-    plan_join_atoms(early->plan);
-    return true;
+    if (!*fits && run->early_refused_count < EARLY_REFUSED)
+        run->early_refused[run->early_refused_count++] = c->config;
+    bool good = *fits || judge_solve_smaller(run, c, plan.estimate, &smaller);
+    estimate_free(plan.estimate);
+    if (!smaller) {
+        plan_free(c->plan);
+        c->plan = NULL;
+    }
+    return good;
 }
 
+/* True when a plan of the configuration did not fit: others that take all the memory will not, either. */
 static bool was_refused(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->early_refused_count; i++)
-        if (run->early_refused[i] == c->plan_hash)
+        if (run->early_refused[i] == c->config && c->capacity_bytes == run->capacity_bytes)
             return true;
     return false;
 }
 
-/* Gives the shortest by the walk of those with a plan left; NULL where none beats the early plan there is. */
+/* Gives the shortest by the walk of those with a plan left; NULL where none is worth it beside the early plan there is,
+ * since the judge looks closer in the end. */
 static struct candidate *shortest(const struct run *run, struct candidate *looks, int count)
 {
     struct candidate *next = NULL;
-    int64_t below_ns = run->early.plan ? run->early.ranked_ns : INT64_MAX;
+    int64_t below_ns = run->early.plan ? run->early.ranked_ns - run->early.ranked_ns / EARLY_GAIN_SHARE : INT64_MAX;
     for (int i = 0; i < count; i++)
         if (looks[i].plan && !was_refused(run, &looks[i]) && looks[i].ranked_ns < (next ? next->ranked_ns : below_ns))
             next = &looks[i];
@@ -83,10 +95,6 @@ bool early_judge_of(struct run *run, const struct candidate *candidates, int all
         if (!next)
             break;
         good = try_plan(run, next, &fits);
-        if (!fits && run->early_refused_count < EARLY_REFUSED)
-            run->early_refused[run->early_refused_count++] = next->plan_hash;
-        plan_free(next->plan);
-        next->plan = NULL;
     }
     for (int i = 0; i < count; i++)
         plan_free(looks[i].plan);

@@ -4,6 +4,7 @@
 #include "planner/estimate/effort.h"
 #include "planner/cost/cost.h"
 #include "planner/estimate/pace.h"
+#include "planner/pool/early.h"
 #include "planner/pool/pool_parts.h"
 #include "planner/program/schedule.h"
 #include <string.h>
@@ -394,6 +395,26 @@ static bool lacks_memory(const struct run *run, const struct candidate *c, struc
     return true;
 }
 
+/* Counts what a layout that nobody made would take beyond its bound. */
+static void count_unplaced(struct estimate *estimate)
+{
+    for (int s = 0; estimate->unplaced && s < estimate->prediction.stage_count; s++)
+        estimate->prediction.peak_bytes[s] += estimate->prediction.peak_bytes[s] / PACKED_SHARE;
+}
+
+static bool lacks_on_host(const struct prediction *p)
+{
+    return host_bytes(p) > p->host_available_bytes;
+}
+
+bool judge_solve_smaller(struct run *run, struct candidate *c, struct estimate *lacking, bool *found)
+{
+    *found = false;
+    count_unplaced(lacking);
+    return lacks_on_host(&lacking->prediction) ||
+           (reserve_evenly(run, c, &lacking->prediction) && solve_smaller(run, c, c->capacity_bytes, found));
+}
+
 static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
@@ -416,10 +437,8 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
         return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;
-    for (int s = 0; estimate->unplaced && s < estimate->prediction.stage_count; s++)
-        estimate->prediction.peak_bytes[s] += estimate->prediction.peak_bytes[s] / PACKED_SHARE;
-    bool on_host = host_bytes(&estimate->prediction) > estimate->prediction.host_available_bytes;
-    bool good = on_host ? keep_less(run, c, &estimate->prediction) : shrink(run, c, &estimate->prediction);
+    count_unplaced(estimate);
+    bool good = (lacks_on_host(&estimate->prediction) ? keep_less : shrink)(run, c, &estimate->prediction);
     estimate_free(estimate);
     return good;
 }

@@ -35,19 +35,6 @@ bool rank_formula(struct run *run, const struct candidate *c, int64_t capacity_b
 /* Makes and ranks the candidate's plan from its solution; it has no plan when that fails. */
 bool rank_make_plan(struct run *run, struct candidate *c);
 
-/* early.c: true when time is limited and no incumbent is there. */
-bool early_is_wanted(const struct run *run);
-/* Simulates, if it is wanted, the one of so many candidates that the walk finds shortest, where it is shorter than the
- * early plan so far. */
-bool early_judge_of(struct run *run, const struct candidate *candidates, int count);
-/* Judges the first of all candidates so far. */
-bool early_judge(struct run *run);
-/* Puts the early plan into the result's list, if it is among the best there. */
-void early_hand_out(struct run *run);
-/* True when time is over and the result has a plan; the early plan has joined it then. */
-bool early_ends(struct run *run);
-void early_drop(struct run *run);
-
 /* climb.c: improves the best plan of each configuration from that one on that leads by rank. */
 bool climb_from(struct run *run, int first_config);
 bool climb_all(struct run *run);
@@ -57,6 +44,9 @@ bool climb_leads_alike(const struct run *run, int config, int other);
 /* reserve.c: promises no more what the layout lacks, by stages, or all of them less where these may have several
  * meshes, until the formula, which may see less than the layout, does not let the same plan pass. */
 bool reserve_more(struct run *run, struct candidate *c, const struct prediction *p);
+/* Promises all stages so much less that the layout of the one that lacks most would fit, until the same plan does not
+ * pass. */
+bool reserve_evenly(struct run *run, struct candidate *c, const struct prediction *p);
 /* Leaves the candidate's stages so much less room: (stages) in the run's arena. NULL: they have all there is. */
 bool reserve_set(struct run *run, struct candidate *c, const int64_t *reserve_bytes);
 /* Gives the problem of its configuration within what is promised to it; false when out of memory. */
@@ -78,6 +68,9 @@ bool judge_better(struct run *run, int64_t *spent, bool *better);
  */
 bool judge_simulate(const struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out,
                     int64_t *spent, struct error *err);
+/* Solves the candidate's configuration anew with less memory for all its stages, as the one that lacks most needs it.
+ * *found: another plan took its plan's place; else there is none, or the host lacks memory. */
+bool judge_solve_smaller(struct run *run, struct candidate *c, struct estimate *lacking, bool *found);
 /* Puts the plan into the result's list of at most `top`, best first. False: it is not among them, or there
  * already; then it is still the caller's. */
 bool judge_list_plan(struct search_result *result, const struct search_plan *plan, int top);

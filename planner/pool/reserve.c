@@ -66,8 +66,7 @@ static bool tighten_stages(struct run *run, struct candidate *c, const struct pr
     return true;
 }
 
-/* Takes so much from all stages that the layout's surplus fits as well, and the same plan does not pass again. */
-static bool shrink_all(struct run *run, struct candidate *c, const struct prediction *p)
+bool reserve_evenly(struct run *run, struct candidate *c, const struct prediction *p)
 {
     int64_t permille = 1005, step_ns = 0;
     for (int k = 0; k < p->stage_count; k++)
@@ -84,5 +83,5 @@ static bool shrink_all(struct run *run, struct candidate *c, const struct predic
 bool reserve_more(struct run *run, struct candidate *c, const struct prediction *p)
 {
     bool by_stage = run->configs[c->config].meshes == 0; /* else which stage has which meshes is decided with the cut */
-    return (by_stage ? tighten_stages : shrink_all)(run, c, p);
+    return (by_stage ? tighten_stages : reserve_evenly)(run, c, p);
 }

@@ -88,9 +88,8 @@ struct run {
     struct queue *queue; /* of the proof (propose_parts.h); NULL: it has not begun */
     bool proof_ended;    /* nothing in the queue is worth solving */
     int64_t early_work;  /* knapsacks and passes of the proof before an early plan is looked for again */
-    uint64_t
-        early_refused[EARLY_REFUSED]; /* (early_refused_count) hashes of plans that were tried early and do not fit */
-    int early_refused_count;
+    int early_refused_count, early_refused[EARLY_REFUSED]; /* configurations of which a plan was tried early and does
+                                                              not fit */
     struct search_plan early; /* for whose time ends before there is an incumbent (early.c) */
     bool beaten;              /* the best by rank was not worth it: options->worth_ns */
     enum search_part part;    /* that works now */

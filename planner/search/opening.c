@@ -24,12 +24,10 @@ static bool try_config(struct run *run, int config)
     if (!propose_solve(run, &job, 1, INT64_MAX, FAMILY_GAP_PPM))
         return false;
     found.table = job.table;
-    for (int i = 0; i < job.result.plan_count && !run->early.plan; i++) {
-        found.solution = job.result.plans[i];
-        if (!early_judge_of(run, &found, 1))
-            return false;
-    }
-    return true;
+    if (job.result.plan_count == 0)
+        return true;
+    found.solution = job.result.plans[0];
+    return early_judge_of(run, &found, 1);
 }
 
 bool opening_find(struct run *run)

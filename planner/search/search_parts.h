@@ -1,6 +1,7 @@
 /* The parts of a search in the order of work (search.c); each is one of a run. False: it failed, run->err says why. */
 #ifndef CLEAVE_SEARCH_SEARCH_PARTS_H
 #define CLEAVE_SEARCH_SEARCH_PARTS_H
+#include "planner/pool/early.h"
 #include "planner/pool/pool_parts.h"
 
 /* first_bounds.c: opens the lists by configuration; where time is limited some configurations get their bounds. */

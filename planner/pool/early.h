@@ -1,0 +1,18 @@
+/* A plan for those whose time ends before the judge has said anything (early.c). */
+#ifndef CLEAVE_POOL_EARLY_H
+#define CLEAVE_POOL_EARLY_H
+#include "planner/pool/run.h"
+
+/* True when time is limited and no incumbent is there. */
+bool early_is_wanted(const struct run *run);
+/* Simulates, if it is wanted, the one of so many candidates that the walk finds shortest, where it is shorter than the
+ * early plan so far. */
+bool early_judge_of(struct run *run, const struct candidate *candidates, int count);
+/* Judges the first of all candidates so far. */
+bool early_judge(struct run *run);
+/* Puts the early plan into the result's list, if it is among the best there. */
+void early_hand_out(struct run *run);
+/* True when time is over and the result has a plan; the early plan has joined it then. */
+bool early_ends(struct run *run);
+void early_drop(struct run *run);
+#endif
