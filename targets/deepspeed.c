@@ -66,6 +66,8 @@ static const struct target_rule rules[] = {
     { "model", "the model predicts one token: its further blocks are left out there (cleave import without --mtp)",
       "transformers/models/deepseek_v3/modeling_deepseek_v3.py, _keys_to_ignore_on_load_unexpected", trainer_one_token,
       NULL },
+    { "model", "all weights are trained, or adapters alone that are alike in all blocks",
+      "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL },
     { "kv-heads", "the tensor degree divides the key and value heads",
       "deepspeed/runtime/engine.py, _apply_autotp_partitioning", trainer_kv_heads_divide, NULL },
     { "no-sp", "there is no sequence parallelism with the tensor degree", "deepspeed/module_inject/layers.py",

@@ -29,6 +29,8 @@ bool trainer_no_pipeline(const struct launch *launch, const struct launch_contex
 bool trainer_no_experts(const struct launch *launch, const struct launch_context *context);
 /* Models of transformers leave out the blocks that predict further tokens. */
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context);
+/* All weights are trained, or adapters alone that a LoraConfig of PEFT describes. */
+bool trainer_adapters_are_alike(const struct launch *launch, const struct launch_context *context);
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context);
 bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context);
 bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context);

@@ -292,6 +292,25 @@ def whole_experts(folder):
     check("etp: a part of the experts", code == 2 and "ep-divides-experts" in err, err)
 
 
+def adapted(folder):
+    """Adapters are put on by the script that trains; who cannot be told them, or what is frozen otherwise, is refused."""
+    job = ("--cluster", "1x8:h100-sxm", "--batch", 64, "--seq", 2048)
+    for target in ("accelerate", "deepspeed"):
+        code, _, err = cleave("plan", "llama-2-7b-lora", *job, "--target", target, "--launch", folder / target)
+        script = (folder / target / "train.py").read_text() if code == 0 else err
+        compile(script, "train.py", "exec")
+        check(f"{target}: adapters", all(words in script for words in ("r=8,", "lora_alpha=16,", '["q_proj", "v_proj"]', "get_peft_model(")), script)
+        code, _, err = cleave("plan", "llama-2-7b", *job, "--target", target, "--launch", folder / "all")
+        check(f"{target}: all weights", code == 0 and "peft" not in (folder / "all" / "train.py").read_text(), err)
+    model = json.loads((ROOT / "models/zoo/llama-2-7b.json").read_text())
+    model["layers"][0]["frozen"] = True
+    (folder / "embedding.json").write_text(json.dumps(model))
+    refused = [(target, "llama-2-7b-lora") for target in ("megatron-lm", "torchtitan", "nnscaler")]
+    for target, model in refused + [(target, folder / "embedding.json") for target in LAUNCH]:
+        code, _, err = cleave("plan", model, *job, "--target", target)
+        check(f"{target}: {model}", code == 2 and ("rule model" in err), (code, err))
+
+
 def followed():
     """What is advised costs what was said when it is done, and can be written as it was told."""
     launch = "--recipe llama3_8b_pretrain_config train.global_batch_size=64"
@@ -331,6 +350,7 @@ def main():
         files_beside(pathlib.Path(folder))
         further_tokens(pathlib.Path(folder))
         whole_experts(pathlib.Path(folder))
+        adapted(pathlib.Path(folder))
     followed()
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out
