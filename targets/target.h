@@ -17,7 +17,8 @@ struct launch_context {
     const struct model *model;
     const struct graph *graph;          /* of the model, its blocks whole */
     int devices_per_node, device_count; /* of the cluster */
-    const char *device_name;            /* "h100-sxm" */
+    const char *device_name;            /* "h100-sxm"; NULL: unknown, or they are of several types */
+    const char *const *node_devices;    /* (nodes) those of each in the order of ranks; NULL: all are device_name's */
     /* For a reader of what is written; 0 and NULL where nobody has predicted. */
     int64_t step_ns;
     int stage_count;
