@@ -14,8 +14,7 @@
 #include <string.h>
 
 enum {
-    BUCKET_BYTES =
-        200000, /* of one gather, as the framework's facts have it: parameters above 100,000 elements alone */
+    BUCKET_BYTES = 100000000,    /* of one gather, as the framework's facts have it: stage3_prefetch_bucket_size */
     BUCKET_ELEMENTS = 500000000, /* reduce_bucket_size, allgather_bucket_size: its own numbers, which the facts have */
     MOST_DEGREE = 1 << 20,
     MOST = 1 << 30
@@ -538,7 +537,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
 const struct target target_deepspeed = {
     .name = "deepspeed",
     .short_name = "ds",
-    .framework = "deepspeed",
+    .framework = "deepspeed-transformers",
     .release = "DeepSpeed 0.19.8",
     .slack = .052,
     .slack_source = "docs/accuracy.md: published peaks of 80 runs were that much above predictions in the median",

@@ -137,6 +137,12 @@ def several_nodes(folder):
     code, out, err = cleave(*job)
     check("a hostfile and its ranks", code == 0 and f"{hosts}\n" in out and [line for line in hosts.read_text().splitlines() if "(" not in line][1:] ==
           ["# ranks 0 to 1: stage 0", "node-0 slots=2", "# ranks 2 to 3: stage 1", "node-1 slots=2"], (out, err))
+    mixed = folder / "mixed"
+    code, _, err = cleave("plan", "tiny-llama", "--cluster", "1x2:a100-sxm-80+1x2:h100-sxm", "--batch", 8, "--target", "megatron-lm", "--fix", "pp=2",
+                          "--launch", mixed)
+    check("which node has which devices", code == 0 and [line for line in (mixed / "hostfile").read_text().splitlines() if line.startswith("# ranks")] ==
+          ["# ranks 0 to 1: stage 0, which must be on a100-sxm-80", "# ranks 2 to 3: stage 1, which must be on h100-sxm"] and
+          "a100" not in (mixed / "train.sh").read_text(), err)
     hosts.write_text("# mine\n\nhead slots=2\n  worker slots=2\n")
     check("which is kept", cleave(*job)[0] == 0 and hosts.read_text().startswith("# mine"), None)
     tools.mkdir()
@@ -302,6 +308,10 @@ def adapted(folder):
         check(f"{target}: adapters", all(words in script for words in ("r=8,", "lora_alpha=16,", '["q_proj", "v_proj"]', "get_peft_model(")), script)
         code, _, err = cleave("plan", "llama-2-7b", *job, "--target", target, "--launch", folder / "all")
         check(f"{target}: all weights", code == 0 and "peft" not in (folder / "all" / "train.py").read_text(), err)
+    code, out, err = cleave("estimate", "llama-3-8b", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--seq", 4096, "--zero", 3, "--framework",
+                            "deepspeed-transformers", "--json")
+    peak = json.loads(out)["predicted"]["peak_bytes"][0] / 2**30 if code == 0 else 0
+    check("deepspeed: attention keeps no scores in the Trainer's models", code == 0 and 35 < peak < 50, (peak, err))
     model = json.loads((ROOT / "models/zoo/llama-2-7b.json").read_text())
     model["layers"][0]["frozen"] = True
     (folder / "embedding.json").write_text(json.dumps(model))

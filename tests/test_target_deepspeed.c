@@ -7,7 +7,7 @@ static const struct target *const deepspeed = &target_deepspeed;
 
 static void vary(struct launch *l, uint64_t *state)
 {
-    l->bucket_bytes = 200000;
+    l->bucket_bytes = 100000000;
     l->pipeline = l->chunks = l->loss_chunks = 1;
     l->schedule = l->piece_count = 0;
     l->piece_blocks = NULL;
@@ -42,7 +42,7 @@ END_TEST
 static struct launch golden_launch(int number)
 {
     struct launch l = launch_plain;
-    l.bucket_bytes = 200000;
+    l.bucket_bytes = 100000000;
     l.zero = 3;
     l.recompute = RECOMPUTE_BLOCK;
     l.sequence = 8192;
