@@ -365,12 +365,9 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!(options ? settings_read_flags(&settings, text, length, err)
                   : settings_read_yaml(&settings, text, length, err)))
         return false;
-    static const char *const types[] = { "FSDP", NULL };
-    int type = 0;
-    bool config = false;
     static const char *const files[] = { "config_file", NULL };
     if (!settings_follow(&settings, files, out->beside, err) ||
-        !settings_word(&settings, "distributed_type", types, &type, &config, err) ||
+        !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_fsdp(out, &settings, err) || !trainer_read(&said, &settings, err))
         return false;

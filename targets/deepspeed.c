@@ -470,14 +470,11 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!settings_follow(&settings, files, out->beside, err))
         return false;
     drop_auto(&settings);
-    static const char *const types[] = { "DEEPSPEED", NULL };
-    int type = 0;
     bool again = false;
     int64_t sequence = 0;
     double clip = 0;
     bool clip_said = false;
     const struct settings_option options[] = {
-        { "distributed_type", .word = &type, .words = types },
         { "x-cleave.sequence", .integer = &sequence, .least = 1, .most = MOST, .said = &out->says_sequence },
         { "parallelism_config.parallelism_config_sp_seq_length", .integer = &sequence, .least = 1, .most = MOST },
         { "x-cleave.gradient_checkpointing", .flag = &again },
@@ -485,6 +482,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         { "deepspeed_config.gradient_clipping", .real = &clip, .said = &clip_said },
     };
     if (!settings_read(&settings, options, sizeof options / sizeof *options, err) ||
+        !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2", err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
         !read_precision(out, &settings, err) || !read_batch(out, &settings, &said, err))

@@ -162,6 +162,16 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
     return true;
 }
 
+bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
+                       struct error *err)
+{
+    const char *const words[] = { own, other, NULL };
+    int type = 0;
+    return settings_word(settings, "distributed_type", words, &type, NULL, err) &&
+           (type == 0 || fail(err, "%s: distributed_type: expected %s, found %s: --from %s reads it", settings->name,
+                              own, other, target));
+}
+
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err)
 {
     int64_t nodes = 1, each = 0, all = 0;

@@ -20,6 +20,9 @@ struct trainer_said {
 };
 /* The same arguments of whoever gives them, and likewise named ones of other scripts. */
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err);
+/* Takes accelerate's distributed_type, which is to be `own`; of `other` it says which target reads it. */
+bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
+                       struct error *err);
 /* Nodes times processes of torchrun, accelerate, deepspeed and Slurm; 0: nobody says it. */
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
 /* Takes what has no effect on time and memory; returns how many. */

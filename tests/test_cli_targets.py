@@ -380,6 +380,12 @@ def main():
         check("the nearest is planned so", code == 0 and lines[0].split(": ")[1].split(";")[0] in out, (lines, out, err))
     code, _, err = cleave("estimate", "--from", "megatron", "--tensor-model-parallel-size 3 --bogus", "--cluster", "1x8:h100-sxm")
     check("a launch without a model", code == 2 and "error: " in err, err)
+    script = ("--num-layers 2 --hidden-size 128 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 "
+              "--global-batch-size 8 --bf16 --tokenizer-type HuggingFaceTokenizer --tokenizer-model a/b")
+    code, _, err = cleave("estimate", "--from", "megatron", script, "--cluster", "1x2:h100-sxm")
+    check("a launch that lacks the vocabulary alone", code == 2 and "all of the model but --vocab-size, which its tokenizer knows" in err, err)
+    code, _, err = cleave("estimate", "--from", "megatron", f"{script} --vocab-size 1000", "--cluster", "1x2:h100-sxm")
+    check("and with it", code == 0, err)
     print(f"{made} launches went there and back, {failures} failures")
     sys.exit(1 if failures else 0)
 

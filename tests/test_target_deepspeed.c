@@ -152,7 +152,7 @@ static const struct {
     { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 3}, \"x-cleave\": {\"devices\": 8}}",
       "8 devices: expected a multiple of tensor 3 x sequence 1" },
     { "a.json", "[1]", "expected an object, found another value" },
-    { "a.yaml", "distributed_type: FSDP\n", "expected one of DEEPSPEED, found FSDP" },
+    { "a.yaml", "distributed_type: FSDP\n", "expected DEEPSPEED, found FSDP: --from accelerate-fsdp2 reads it" },
     { "a.yaml", "deepspeed_config:\n  deepspeed_config_file: ds.json\n",
       "a.yaml:2:3: deepspeed_config.deepspeed_config_file: the settings are in ds.json: read it" },
     { "a.sh", "deepspeed train.py --deepspeed ds.json\n", "the settings are in ds.json: read it" },
