@@ -249,7 +249,9 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
     fprintf(cli->out, ", %s, %s of %s", dtype_names[plan->dtype],
             text_number_of(number, plan->micro_batch_count, "micro-batch"),
             text_number_of(each, plan->batch / plan->micro_batch_count, sample_noun(graph)));
-    if (plan->bucket_bytes)
+    if (plan->bucket_bytes >= INT64_C(1) << 40) /* more than any device has: a framework's way to say so */
+        fprintf(cli->out, ", gradient buckets without a limit");
+    else if (plan->bucket_bytes)
         fprintf(cli->out, ", gradient buckets of %s", text_bytes(number, plan->bucket_bytes));
     if (plan->chunk_group > 0)
         fprintf(cli->out, ", through a chunk in groups of %d", plan->chunk_group);
