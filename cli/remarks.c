@@ -126,6 +126,19 @@ static void remark_room(const struct remarks *to, const struct inputs *in, const
                (long long)ceil_div(reserve_bytes + slack_bytes, gib));
 }
 
+/* Where the optimizer's states lie with the host, frameworks update them there, which has no price (execution.md). */
+static void remark_updates(const struct remarks *to, const struct inputs *in, const struct plan *plan)
+{
+    bool offloads = false;
+    for (int l = 0; l < plan->layer_count; l++)
+        offloads = offloads || plan->layers[l].offload == OFFLOAD_OPTIMIZER || plan->layers[l].offload == OFFLOAD_BOTH;
+    if (offloads && in->facts.framework)
+        remark(to, "host_updates",
+               "%s updates the optimizer's states that are offloaded on the host's processors; priced is an update on "
+               "the device that fetches them, and the step may take longer",
+               in->facts.framework->name);
+}
+
 /* Says what the runs of calibrations that are like the job tell of its step. */
 static void remark_like_runs(const struct remarks *to, const struct inputs *in, const struct plan *plan,
                              const struct prediction *p)
@@ -148,6 +161,7 @@ static bool say_all(const struct remarks *to, const struct inputs *in, const str
 {
     remark_heads(to, in->model, in->graph, plan);
     remark_room(to, in, prediction);
+    remark_updates(to, in, plan);
     remark_like_runs(to, in, plan, prediction);
     return remark_stages(to, in->graph, plan, err);
 }

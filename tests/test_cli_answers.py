@@ -178,6 +178,11 @@ def remarks(_folder):
         if marked:
             kept = run("plan", *full[1:4], *full[8:], "megatron-core", "--reserve", advised[1] if advised else "0").stdout
             check("the reserve that is advised is enough", advised and "predicted" in kept and "fuller than the slack" not in kept, result)
+    offloaded = ["estimate", "gpt2", "--batch", 8, "--micro-batch", 1, "--zero", 1, "--cluster", "1x8:h100-sxm@host=50e9,host-memory=200e9"]
+    for more, marked in ((["--offload", "optimizer"], True), ([], False)):
+        result = run(*offloaded, "--framework", "deepspeed-transformers", *more)
+        check("updates by the host", result.returncode == 0 and ("deepspeed-transformers updates the optimizer's states" in result.stdout) == marked, result)
+    check("its own are the device's", "updates the optimizer" not in run(*offloaded, "--offload", "optimizer").stdout, offloaded)
 
 
 def memories(_):
