@@ -170,9 +170,11 @@ static bool take_adapters_beside(struct inputs *in, const char *path, struct err
     const char *slash = strrchr(path, '/');
     struct text beside = { 0 };
     text_printf(&beside, "%.*sadapter_config.json", slash ? (int)(slash + 1 - path) : 0, path);
-    bool is_there = !beside.failed && access(beside.data, R_OK) == 0;
+    bool short_of_memory = beside.failed, is_there = !short_of_memory && access(beside.data, R_OK) == 0;
     in->reading.adapter_name = is_there ? arena_strdup(&in->arena, beside.data) : NULL;
     text_free(&beside);
+    if (short_of_memory)
+        return fail_memory(err);
     return !is_there || (in->reading.adapter_name ? inputs_text(in, in->reading.adapter_name, &in->reading.adapter,
                                                                 &in->reading.adapter_length, err)
                                                   : fail_memory(err));
