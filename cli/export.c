@@ -80,15 +80,35 @@ static bool write_all(FILE *out, const char *folder, const struct launch_files *
     return true;
 }
 
+/* Where devices are of several types the launch says which nodes have which: a plan is only as fast in its own order.
+ */
+static bool name_devices(struct launch_context *context, struct inputs *in, const struct launch *launch,
+                         struct error *err)
+{
+    int nodes = (int)launch_nodes(launch, context), each = (int)launch_devices_per_node(launch, context);
+    const char **names = arena_alloc(&in->arena, (size_t)nodes, sizeof *names);
+    if (!names)
+        return fail_memory(err);
+    for (int n = 0; n < nodes; n++)
+        for (int t = 0; t < in->cluster->type_count; t++)
+            if (cluster_ranks_of(in->cluster, t, n * each, each) > 0)
+                names[n] = in->cluster->types[t].device.name;
+    context->device_name = NULL;
+    context->node_devices = names;
+    return true;
+}
+
 bool aim_export(FILE *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 const struct launch_context *context, const char *folder, struct error *err)
 {
     struct launch_files files = { 0 };
     struct launch launch;
-    bool good =
-        aim_launch(&launch, in, target, plan, err) && (target->write(&files, &launch, context) || fail_memory(err)) &&
-        reads_back(target, &files, &launch, in, err) &&
-        (launch_text_hosts(&files, &launch, context) || fail_memory(err)) && write_all(out, folder, &files, err);
+    struct launch_context where = *context;
+    bool good = aim_launch(&launch, in, target, plan, err) &&
+                (in->cluster->type_count == 1 || name_devices(&where, in, &launch, err)) &&
+                (target->write(&files, &launch, &where) || fail_memory(err)) &&
+                reads_back(target, &files, &launch, in, err) &&
+                (launch_text_hosts(&files, &launch, &where) || fail_memory(err)) && write_all(out, folder, &files, err);
     if (good)
         fprintf(in->cli->talk, "for %s; next: read %s/README.md\n", target->release, folder);
     launch_files_free(&files);

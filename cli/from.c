@@ -156,6 +156,12 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
     char *own = !model && from->read.model ? model_write(from->read.model, &length) : NULL;
     const char *name = own ? arena_strndup(&in->arena, own, length) : model;
     free(own);
+    if (!name && from->read.lacks)
+        return fail(
+            err,
+            "--model is missing: the launch says all of the model but %s: add that to it, or name a file or one "
+            "of the zoo",
+            from->read.lacks);
     if (!name)
         return fail(err,
                     "--model is missing: the launch does not describe the model; name a file or one of the zoo%s%s",

@@ -195,12 +195,16 @@ static void keep(struct from *from, const struct change *change, int64_t step_ns
     memcpy(from->better[at].words, change->words, sizeof change->words);
 }
 
+/* What shortens a step by less than one part in so many is shown as 0.0 %, and no advice. */
+enum { LEAST_GAIN_SHARE = 2000 };
+
 /* Looks at all of the list, and keeps the best that take less than the launch, or fit where it does not. */
 static bool keep_best(struct from *from, struct inputs *in, struct change *list, int count,
                       const struct estimate *estimate, struct error *err)
 {
     bool fits = estimate->prediction.fits, good = true;
-    int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX, step_ns;
+    int64_t own_ns = estimate->prediction.step_ns, step_ns;
+    int64_t worth_ns = fits ? own_ns - own_ns / LEAST_GAIN_SHARE : INT64_MAX;
     struct pace_shelf paces;
     pace_shelf_open(&paces);
     for (int i = 0; i < count && good; i++) {

@@ -4,7 +4,6 @@
 #include "profiler/from_galvatron.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct import_options {
     const char *output, *from, *as, *adapter, *safetensors, *model, *cluster;
@@ -56,24 +55,6 @@ static bool say_count(struct inputs *in, const char *safetensors, struct error *
     return ok;
 }
 
-/* The adapters that were asked for, or those in the model's folder. */
-static bool find_adapter(struct inputs *in, const struct import_options *o, const char *model, struct error *err)
-{
-    static const char name[] = "adapter_config.json";
-    const char *slash = strrchr(model, '/'), *path = o->adapter;
-    struct text beside = { 0 };
-    if (!path && model[0] != '{' && strcmp(model, "-") != 0) {
-        text_printf(&beside, "%.*s%s", slash ? (int)(slash + 1 - model) : 0, model, name);
-        if (!beside.failed && access(beside.data, R_OK) == 0)
-            path = arena_strdup(&in->arena, beside.data);
-        text_free(&beside);
-    }
-    in->reading.adapter_name = path;
-    if (path && !o->adapter)
-        fprintf(in->cli->talk, "note: with the adapters of %s, which lies beside it\n", path);
-    return !path || inputs_text(in, path, &in->reading.adapter, &in->reading.adapter_length, err);
-}
-
 static bool import_model(struct inputs *in, const struct import_options *o, const char *const *operands,
                          int operand_count, struct error *err)
 {
@@ -83,7 +64,8 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
                     operand_count);
     if (o->model || o->cluster)
         return fail(err, "cleave import: --model and --cluster belong to --from galvatron");
-    if (!find_adapter(in, o, operands[0], err))
+    in->reading.adapter_name = o->adapter;
+    if (o->adapter && !inputs_text(in, o->adapter, &in->reading.adapter, &in->reading.adapter_length, err))
         return false;
     in->reading.as = o->as;
     in->reading.sequence = o->sequence;

@@ -164,20 +164,41 @@ static bool keep_model(struct inputs *in, const char *source, struct error *err)
     return true;
 }
 
+/* Takes the adapters that lie in the folder of a model's file, unless others were named. */
+static bool take_adapters_beside(struct inputs *in, const char *path, struct error *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct text beside = { 0 };
+    text_printf(&beside, "%.*sadapter_config.json", slash ? (int)(slash + 1 - path) : 0, path);
+    bool short_of_memory = beside.failed, is_there = !short_of_memory && access(beside.data, R_OK) == 0;
+    in->reading.adapter_name = is_there ? arena_strdup(&in->arena, beside.data) : NULL;
+    text_free(&beside);
+    if (short_of_memory)
+        return fail_memory(err);
+    return !is_there || (in->reading.adapter_name ? inputs_text(in, in->reading.adapter_name, &in->reading.adapter,
+                                                                &in->reading.adapter_length, err)
+                                                  : fail_memory(err));
+}
+
 bool inputs_model(struct inputs *in, const char *name, struct error *err)
 {
     bool is_json = name[0] == '{';
     const char *path = "model", *text = name;
     size_t length = strlen(name);
     struct text notes = { 0 };
-    if (!is_json && (!named_file(in, &zoo, name, &path, err) || !inputs_text(in, path, &text, &length, err)))
+    bool named = in->reading.adapter != NULL;
+    if (!is_json && (!named_file(in, &zoo, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
+                     (!named && !take_adapters_beside(in, path, err))))
         return false;
     in->reading.notes = &notes;
     bool ok = model_read_as(&in->model, path, text, length, &in->reading, err);
+    if (ok && !named && in->reading.adapter && in->reading.foreign)
+        fprintf(in->cli->talk, "note: with the adapters of %s, which lies beside it\n", in->reading.adapter_name);
     if (ok && notes.data)
         fputs(notes.data, in->cli->talk);
     text_free(&notes);
     in->reading.notes = NULL;
+    in->reading.adapter = named ? in->reading.adapter : NULL; /* of this model's folder */
     if (!ok)
         return false;
     return keep_model(in, is_json ? in->model->name : name, err);

@@ -81,6 +81,7 @@ static const struct {
                    { "Megatron-Core", ANSWER_NO, "megatron-lm-unfused", NULL, NULL },
                    { "Megatron-Core (Megatron-Bridge", ANSWER_NONE, "megatron-core", NULL, NULL },
                    { "Megatron-Core", ANSWER_NONE, "megatron-lm-te", NULL, NULL },
+                   { "DeepSpeed", ANSWER_YES, "deepspeed-transformers", NULL, NULL },
                    { "DeepSpeed", ANSWER_NONE, "deepspeed", NULL, NULL },
                    { "PyTorch FSDP (llm-foundry)", ANSWER_NONE, "llm-foundry", NULL, NULL },
                    { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", NULL, NULL },

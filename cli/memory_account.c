@@ -78,6 +78,14 @@ bool memory_account_fail(const struct prediction *p, struct error *err)
     int order[MEMORY_KIND_COUNT], most = sort_kinds(order, p) > 0 ? order[0] : MEMORY_GAPS;
     int64_t need_bytes = p->peak_bytes[p->fullest_stage], usable_bytes = p->available_bytes[p->fullest_stage];
     char need[TEXT_NUMBER_BYTES], usable[TEXT_NUMBER_BYTES], lacks[TEXT_NUMBER_BYTES], largest[TEXT_NUMBER_BYTES];
+    int host = 0; /* the stage that takes most of its hosts */
+    for (int s = 1; s < p->stage_count && p->host_bytes; s++)
+        host = p->host_bytes[s] > p->host_bytes[host] ? s : host;
+    if (need_bytes <= usable_bytes && p->host_bytes && p->host_bytes[host] > p->host_available_bytes)
+        return fail_kind(err, ERROR_INFEASIBLE,
+                         "does not fit: of host memory each device of stage %d needs %s of %s, %s too much", host,
+                         text_bytes(need, p->host_bytes[host]), text_bytes(usable, p->host_available_bytes),
+                         text_bytes(lacks, p->host_bytes[host] - p->host_available_bytes));
     return fail_kind(err, ERROR_INFEASIBLE,
                      "does not fit: stage %d needs %s of %s, %s too much; most of it are %s (%s)", p->fullest_stage,
                      text_bytes(need, need_bytes), text_bytes(usable, usable_bytes),

@@ -249,7 +249,9 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
     fprintf(cli->out, ", %s, %s of %s", dtype_names[plan->dtype],
             text_number_of(number, plan->micro_batch_count, "micro-batch"),
             text_number_of(each, plan->batch / plan->micro_batch_count, sample_noun(graph)));
-    if (plan->bucket_bytes)
+    if (plan->bucket_bytes >= INT64_C(1) << 40) /* more than any device has: a framework's way to say so */
+        fprintf(cli->out, ", gradient buckets without a limit");
+    else if (plan->bucket_bytes)
         fprintf(cli->out, ", gradient buckets of %s", text_bytes(number, plan->bucket_bytes));
     if (plan->chunk_group > 0)
         fprintf(cli->out, ", through a chunk in groups of %d", plan->chunk_group);
@@ -365,15 +367,22 @@ void print_prediction(const struct cli *cli, const struct prediction *p, const s
     for (int i = 0; i < p->breakdown_count; i++)
         if (p->breakdown_ns[i] > 0)
             fprintf(cli->out, " %s %s", p->breakdown_names[i], text_duration_ns(number, p->breakdown_ns[i]));
+    bool device_lacks = false, host_lacks = false;
+    for (int s = 0; s < p->stage_count; s++) {
+        device_lacks = device_lacks || p->peak_bytes[s] > p->available_bytes[s];
+        host_lacks = host_lacks || (p->host_bytes && p->host_bytes[s] > p->host_available_bytes);
+    }
     fprintf(cli->out, "\n  peak memory per device, by stage:");
     print_peaks(cli, p);
-    if (p->host_bytes)
-        fprintf(cli->out, "\n  host memory per device, by stage:");
-    for (int s = 0; p->host_bytes && s < p->stage_count; s++)
-        fprintf(cli->out, "%s %s", s > 0 ? "," : "", text_bytes(number, p->host_bytes[s]));
-    if (p->host_bytes && p->host_available_bytes < INT64_MAX)
-        fprintf(cli->out, " of %s", text_bytes(number, p->host_available_bytes));
-    fprintf(cli->out, "%s\n", p->fits ? "" : ": DOES NOT FIT");
+    fprintf(cli->out, "%s\n", p->fits || (host_lacks && !device_lacks) ? "" : ": DOES NOT FIT");
+    if (p->host_bytes) {
+        fprintf(cli->out, "  host memory per device, by stage:");
+        for (int s = 0; s < p->stage_count; s++)
+            fprintf(cli->out, "%s %s", s > 0 ? "," : "", text_bytes(number, p->host_bytes[s]));
+        if (p->host_available_bytes < INT64_MAX)
+            fprintf(cli->out, " of %s", text_bytes(number, p->host_available_bytes));
+        fprintf(cli->out, "%s\n", host_lacks ? ": DOES NOT FIT" : "");
+    }
     if (p->accuracy.words)
         fprintf(cli->out, "accuracy: %s\n", p->accuracy.words);
 }

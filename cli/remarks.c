@@ -1,4 +1,5 @@
 #include "cli/remarks.h"
+#include "base/num.h"
 #include "planner/plan/dim.h"
 #include "targets/decoder.h"
 #include "targets/target.h"
@@ -102,20 +103,40 @@ static bool remark_stages(const struct remarks *to, const struct graph *graph, c
 }
 
 /* Of what runs by an allocator, which takes more than is in use. */
-static void remark_room(const struct remarks *to, const char *framework, const struct prediction *p)
+static void remark_room(const struct remarks *to, const struct inputs *in, const struct prediction *p)
 {
+    const int64_t gib = INT64_C(1) << 30;
+    const char *framework = in->facts.framework ? in->facts.framework->name : NULL;
     const struct target *target = framework ? target_of_framework(framework) : NULL;
     char left[TEXT_NUMBER_BYTES], wanted[TEXT_NUMBER_BYTES];
     int s = p->fullest_stage;
+    int64_t reserve_bytes = 0; /* what is left free already, in whose place --reserve comes */
     if (!target || !p->fits)
         return;
+    for (int t = 0; t < in->cluster->type_count; t++)
+        reserve_bytes =
+            max_i64(reserve_bytes, in->cluster->types[t].device.memory_bytes - in->cluster->types[t].memory_bytes);
     int64_t left_bytes = p->available_bytes[s] - p->peak_bytes[s];
     int64_t slack_bytes = (int64_t)(target->slack * (double)p->peak_bytes[s]);
     if (left_bytes < slack_bytes)
         remark(to, "fuller_than_slack",
                "cards of stage %d are fuller than the slack of %s's allocator: %s are left, and it may take %s (%s); "
-               "--reserve keeps room",
-               s, target->name, text_bytes(left, left_bytes), text_bytes(wanted, slack_bytes), target->slack_source);
+               "with --reserve %lldGiB a plan keeps room",
+               s, target->name, text_bytes(left, left_bytes), text_bytes(wanted, slack_bytes), target->slack_source,
+               (long long)ceil_div(reserve_bytes + slack_bytes, gib));
+}
+
+/* Where the optimizer's states lie with the host, frameworks update them there, which has no price (execution.md). */
+static void remark_updates(const struct remarks *to, const struct inputs *in, const struct plan *plan)
+{
+    bool offloads = false;
+    for (int l = 0; l < plan->layer_count; l++)
+        offloads = offloads || plan->layers[l].offload == OFFLOAD_OPTIMIZER || plan->layers[l].offload == OFFLOAD_BOTH;
+    if (offloads && in->facts.framework)
+        remark(to, "host_updates",
+               "%s updates the optimizer's states that are offloaded on the host's processors; priced is an update on "
+               "the device that fetches them, and the step may take longer",
+               in->facts.framework->name);
 }
 
 /* Says what the runs of calibrations that are like the job tell of its step. */
@@ -139,7 +160,8 @@ static bool say_all(const struct remarks *to, const struct inputs *in, const str
                     const struct prediction *prediction, struct error *err)
 {
     remark_heads(to, in->model, in->graph, plan);
-    remark_room(to, in->facts.framework ? in->facts.framework->name : NULL, prediction);
+    remark_room(to, in, prediction);
+    remark_updates(to, in, plan);
     remark_like_runs(to, in, plan, prediction);
     return remark_stages(to, in->graph, plan, err);
 }

@@ -55,6 +55,8 @@ static const struct target_rule rules[] = {
     { "model", "the model predicts one token: its further blocks are left out there (cleave import without --mtp)",
       "transformers/models/deepseek_v3/modeling_deepseek_v3.py, _keys_to_ignore_on_load_unexpected", trainer_one_token,
       NULL },
+    { "model", "all weights are trained, or adapters alone that are alike in all blocks",
+      "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL },
     { "kv-heads", "the tensor degree divides the key and value heads",
       "transformers/integrations/tensor_parallel.py: projections are split by columns", trainer_kv_heads_divide, NULL },
     { "no-sp", "there is no sequence parallelism with the tensor degree",
@@ -363,12 +365,9 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!(options ? settings_read_flags(&settings, text, length, err)
                   : settings_read_yaml(&settings, text, length, err)))
         return false;
-    static const char *const types[] = { "FSDP", NULL };
-    int type = 0;
-    bool config = false;
     static const char *const files[] = { "config_file", NULL };
     if (!settings_follow(&settings, files, out->beside, err) ||
-        !settings_word(&settings, "distributed_type", types, &type, &config, err) ||
+        !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_fsdp(out, &settings, err) || !trainer_read(&said, &settings, err))
         return false;

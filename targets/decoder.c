@@ -62,3 +62,59 @@ int decoder_further(const struct model *model)
         count += strcmp(model->layers[i].kind->name, "multi_token") == 0;
     return count;
 }
+
+/* The adapters of a layer, and the words for their matrices; NULL: its kind has none. */
+static const struct lora *lora_of(const struct layer *layer, const char *const **words)
+{
+    const struct lora *lora = NULL;
+    for (size_t i = 0; i < layer->kind->field_count; i++) {
+        const struct json_field *field = &layer->kind->fields[i];
+        if (strcmp(field->key, "lora_r") == 0) /* the first member of its struct (models/kinds/lora.h) */
+            lora = (const struct lora *)((const char *)layer->fields + field->offset);
+        else if (strcmp(field->key, "target_modules") == 0)
+            *words = field->names;
+    }
+    return lora;
+}
+
+static bool same_lora(const struct lora *a, const struct lora *b)
+{
+    return a->rank == b->rank && (a->rank == 0 || (a->alpha == b->alpha && a->targets == b->targets));
+}
+
+/* Adds the matrices of a layer that is the first of its kind; false: its adapters are not those of the others. */
+static bool add_adapters(struct decoder_adapters *out, const struct lora *lora, const char *const *words)
+{
+    const int most = (int)(sizeof out->modules / sizeof *out->modules);
+    if (out->rank == 0)
+        *out = (struct decoder_adapters){ .rank = lora->rank, .alpha = lora->alpha };
+    for (int i = 0; words[i] && out->module_count < most; i++)
+        if (lora->targets >> i & 1)
+            out->modules[out->module_count++] = words[i];
+    return out->rank == lora->rank && out->alpha == lora->alpha;
+}
+
+enum decoder_training decoder_trains(struct decoder_adapters *out, const struct model *model)
+{
+    struct decoder_adapters found = { 0 };
+    int frozen = 0, trained = 0;
+    bool alike = true;
+    for (int l = 0; l < model->layer_count; l++) {
+        const struct layer *layer = &model->layers[l];
+        const char *const *words = NULL;
+        const struct lora *lora = lora_of(layer, &words);
+        int first = 0;
+        if (strcmp(layer->kind->name, "loss") == 0)
+            continue; /* it has no weights */
+        *(((const struct layer_head *)layer->fields)->frozen ? &frozen : &trained) += 1;
+        while (model->layers[first].kind != layer->kind)
+            first++;
+        if (lora && first < l)
+            alike = alike && same_lora(lora, lora_of(&model->layers[first], &words));
+        else if (lora && lora->rank > 0)
+            alike = alike && add_adapters(&found, lora, words);
+    }
+    if (out)
+        *out = found;
+    return frozen == 0 ? TRAINS_ALL : trained == 0 && alike && found.rank > 0 ? TRAINS_ADAPTERS : TRAINS_OTHERS;
+}

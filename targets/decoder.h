@@ -18,4 +18,15 @@ struct decoder {
 struct decoder decoder_of(const struct model *model);
 /* Its blocks behind the trunk, which predict further tokens. */
 int decoder_further(const struct model *model);
+
+/* What of its weights a step trains: all, low-rank adapters that are alike in all blocks, or others. */
+enum decoder_training { TRAINS_ALL, TRAINS_ADAPTERS, TRAINS_OTHERS };
+struct decoder_adapters {
+    int64_t rank; /* 0: there is none */
+    double alpha;
+    int module_count;
+    const char *modules[16]; /* of the matrices that have one, as PEFT's target_modules names them */
+};
+/* out: filled in where there are adapters; NULL: not asked for. */
+enum decoder_training decoder_trains(struct decoder_adapters *out, const struct model *model);
 #endif

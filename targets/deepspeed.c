@@ -14,8 +14,7 @@
 #include <string.h>
 
 enum {
-    BUCKET_BYTES =
-        200000, /* of one gather, as the framework's facts have it: parameters above 100,000 elements alone */
+    BUCKET_BYTES = 100000000,    /* of one gather, as the framework's facts have it: stage3_prefetch_bucket_size */
     BUCKET_ELEMENTS = 500000000, /* reduce_bucket_size, allgather_bucket_size: its own numbers, which the facts have */
     MOST_DEGREE = 1 << 20,
     MOST = 1 << 30
@@ -66,6 +65,8 @@ static const struct target_rule rules[] = {
     { "model", "the model predicts one token: its further blocks are left out there (cleave import without --mtp)",
       "transformers/models/deepseek_v3/modeling_deepseek_v3.py, _keys_to_ignore_on_load_unexpected", trainer_one_token,
       NULL },
+    { "model", "all weights are trained, or adapters alone that are alike in all blocks",
+      "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL },
     { "kv-heads", "the tensor degree divides the key and value heads",
       "deepspeed/runtime/engine.py, _apply_autotp_partitioning", trainer_kv_heads_divide, NULL },
     { "no-sp", "there is no sequence parallelism with the tensor degree", "deepspeed/module_inject/layers.py",
@@ -469,14 +470,11 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!settings_follow(&settings, files, out->beside, err))
         return false;
     drop_auto(&settings);
-    static const char *const types[] = { "DEEPSPEED", NULL };
-    int type = 0;
     bool again = false;
     int64_t sequence = 0;
     double clip = 0;
     bool clip_said = false;
     const struct settings_option options[] = {
-        { "distributed_type", .word = &type, .words = types },
         { "x-cleave.sequence", .integer = &sequence, .least = 1, .most = MOST, .said = &out->says_sequence },
         { "parallelism_config.parallelism_config_sp_seq_length", .integer = &sequence, .least = 1, .most = MOST },
         { "x-cleave.gradient_checkpointing", .flag = &again },
@@ -484,6 +482,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         { "deepspeed_config.gradient_clipping", .real = &clip, .said = &clip_said },
     };
     if (!settings_read(&settings, options, sizeof options / sizeof *options, err) ||
+        !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2", err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
         !read_precision(out, &settings, err) || !read_batch(out, &settings, &said, err))
@@ -536,7 +535,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
 const struct target target_deepspeed = {
     .name = "deepspeed",
     .short_name = "ds",
-    .framework = "deepspeed",
+    .framework = "deepspeed-transformers",
     .release = "DeepSpeed 0.19.8",
     .slack = .052,
     .slack_source = "docs/accuracy.md: published peaks of 80 runs were that much above predictions in the median",

@@ -1,5 +1,6 @@
 #include "base/num.h"
-#include "targets/launch.h"
+#include "targets/decoder.h"
+#include "targets/target.h"
 #include "models/whole_blocks.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
@@ -292,6 +293,12 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
     out->bucket_bytes = plan->bucket_bytes;
     out->clip_norm = plan->clip_norm;
     return true;
+}
+
+bool launch_trains_all(const struct launch *launch, const struct launch_context *context)
+{
+    (void)launch;
+    return !context->model || decoder_trains(NULL, context->model) == TRAINS_ALL;
 }
 
 bool launch_optimizer_is_usual(const struct launch *launch, const struct launch_context *context)

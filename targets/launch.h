@@ -50,9 +50,11 @@ extern const struct launch launch_plain;
  */
 bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *plan, const struct graph *graph,
                     struct error *err);
-/* Rules of targets: that AdamW keeps all in 32 bit, with gradients as the framework has them; what it is instead. */
 struct launch_context;
 struct text;
+/* Rules of targets: that nothing is frozen. */
+bool launch_trains_all(const struct launch *launch, const struct launch_context *context);
+/* That AdamW keeps all in 32 bit, with gradients as the framework has them; what it is instead. */
 bool launch_optimizer_is_usual(const struct launch *launch, const struct launch_context *context);
 void launch_optimizer_detail(struct text *out, const struct launch *launch, const struct launch_context *context);
 /* Which ranks share out the experts; enum experts_over (planner/space/choice.h). */

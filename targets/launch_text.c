@@ -161,7 +161,8 @@ void launch_text_shell(struct text *out, const struct target *target, const stru
 /* ---- several nodes ---- */
 
 /* Stages are outermost in the numbering of every target; a node may have several, or a part of one. */
-static void put_hostfile(struct text *out, const struct launch *launch, int64_t nodes, int64_t per_node)
+static void put_hostfile(struct text *out, const struct launch *launch, const char *const *node_devices, int64_t nodes,
+                         int64_t per_node)
 {
     int64_t each = launch_devices(launch) / launch->pipeline;
     text_printf(
@@ -172,12 +173,18 @@ static void put_hostfile(struct text *out, const struct launch *launch, int64_t 
         (long long)launch->tensor, (long long)launch->context, (long long)launch->data, (long long)launch->pipeline);
     for (int64_t node = 0, next; node < nodes; node = next) {
         int64_t first = node * per_node / each, last = ((node + 1) * per_node - 1) / each;
-        for (next = node + 1; first == last && next < nodes && ((next + 1) * per_node - 1) / each == first;)
+        const char *on = node_devices ? node_devices[node] : NULL;
+        for (next = node + 1; first == last && next < nodes && ((next + 1) * per_node - 1) / each == first &&
+                              (!on || strcmp(node_devices[next], on) == 0);)
             next++;
         text_printf(out, "# ranks %lld to %lld: stage%s %lld", (long long)(node * per_node),
                     (long long)(next * per_node - 1), first == last ? "" : "s", (long long)first);
         if (first != last)
             text_printf(out, " to %lld", (long long)last);
+        if (on) {
+            text_add(out, ", which must be on ");
+            launch_text_name(out, on);
+        }
         text_add(out, "\n");
         for (int64_t i = node; i < next; i++)
             text_printf(out, "node-%lld slots=%lld\n", (long long)i, (long long)per_node);
@@ -226,7 +233,7 @@ bool launch_text_hosts(struct launch_files *out, const struct launch *launch, co
                 *start = launch_files_add(out, "start.sh", true);
     if (!readme || !hosts || !start)
         return false;
-    put_hostfile(hosts, launch, nodes, per_node);
+    put_hostfile(hosts, launch, context->node_devices, nodes, per_node);
     put_start(start, nodes);
     text_printf(readme,
                 "\n## %lld nodes without Slurm\n\nPut the nodes' names into `hostfile`, in the order of ranks that it "

@@ -570,6 +570,8 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
         return false;
     l->chunk_group = l->chunks > 1 && args->group != args->pipeline ? args->group : 0;
     out->model = megatron_model(args, "megatron", err);
+    if (!out->model && args->layers > 0 && args->hidden > 0 && args->heads > 0 && args->vocabulary == 0)
+        out->lacks = "--vocab-size, which its tokenizer knows";
     bool ok = out->model || !err || !err->kind || error_within(err, "%s", name); /* without sizes there is none */
     if (ok && mask_operators(out, err) && check_rules(out, name, err))
         return true;

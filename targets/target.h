@@ -17,7 +17,8 @@ struct launch_context {
     const struct model *model;
     const struct graph *graph;          /* of the model, its blocks whole */
     int devices_per_node, device_count; /* of the cluster */
-    const char *device_name;            /* "h100-sxm" */
+    const char *device_name;            /* "h100-sxm"; NULL: unknown, or they are of several types */
+    const char *const *node_devices;    /* (nodes) those of each in the order of ranks; NULL: all are device_name's */
     /* For a reader of what is written; 0 and NULL where nobody has predicted. */
     int64_t step_ns;
     int stage_count;
@@ -76,6 +77,7 @@ struct launch_read {
     int64_t
         rank_batch; /* sequences of a data rank in a step, from which the batch follows; 0: it is said, or unknown */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
+    const char *lacks;     /* the only thing that these do not say of it: "--vocab-size, ..."; NULL: more, or none */
     int64_t devices;       /* 0: not said */
     int64_t micro_batches; /* of a data rank in a step, from which the launch's micro_batch follows; 0: it says that */
     int block_count;       /* 0: all are as the launch says */

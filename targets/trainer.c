@@ -4,16 +4,37 @@
 #include "targets/launch_text.h"
 #include <string.h>
 
+/* Adapters, which PEFT puts beside the matrices of the model and freezes all else. */
+static void add_adapters(struct text *out, const struct decoder_adapters *adapters)
+{
+    char alpha[TEXT_NUMBER_BYTES];
+    text_printf(out,
+                "    if arguments.gradient_checkpointing:  # blocks whose input needs no gradient would have none\n"
+                "        model.enable_input_require_grads()\n"
+                "    adapters = LoraConfig(\n"
+                "        task_type=\"CAUSAL_LM\",\n"
+                "        r=%lld,\n"
+                "        lora_alpha=%s,\n"
+                "        target_modules=[",
+                (long long)adapters->rank, text_double(alpha, adapters->alpha));
+    for (int i = 0; i < adapters->module_count; i++)
+        text_printf(out, "%s\"%s\"", i ? ", " : "", adapters->modules[i]);
+    text_add(out, "],\n    )\n    model = get_peft_model(model, adapters)\n");
+}
+
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
-    text_add(out, "\"\"\"Trains ");
+    struct decoder_adapters adapters = { 0 };
+    bool adapts = context->model && decoder_trains(&adapters, context->model) == TRAINS_ADAPTERS;
+    text_add(out, adapts ? "\"\"\"Trains adapters of " : "\"\"\"Trains ");
     launch_text_title(out, launch, context);
+    text_add(out, " on random tokens: in its place comes a script with data, which the Trainer takes alike.\n\n"
+                  "    --model FOLDER    a configuration, config.json, or a checkpoint\n\"\"\"\n\n"
+                  "import time\n"
+                  "from dataclasses import dataclass\n\n"
+                  "import torch\n");
+    text_add(out, adapts ? "from peft import LoraConfig, get_peft_model\n" : "");
     text_add(out,
-             " on random tokens: in its place comes a script with data, which the Trainer takes alike.\n\n"
-             "    --model FOLDER    a configuration, config.json, or a checkpoint\n\"\"\"\n\n"
-             "import time\n"
-             "from dataclasses import dataclass\n\n"
-             "import torch\n"
              "from transformers import (\n"
              "    AutoConfig,\n"
              "    AutoModelForCausalLM,\n"
@@ -51,13 +72,15 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
              "    if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded\n"
              "        model = AutoModelForCausalLM.from_pretrained(job.model, tp_plan=\"auto\", tp_size=job.tp_size)\n"
              "    else:\n"
-             "        model = AutoModelForCausalLM.from_config(config, attn_implementation=\"sdpa\", dtype=dtype)\n"
-             "    data = RandomTokens(config.vocab_size, job.max_length)\n"
-             "    Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()\n"
-             "    gib = torch.cuda.max_memory_reserved() / 2**30\n"
-             "    print(f\"rank {arguments.process_index}: at most {gib:.2f} GiB reserved\", flush=True)\n\n\n"
-             "if __name__ == \"__main__\":\n"
-             "    main()\n");
+             "        model = AutoModelForCausalLM.from_config(config, attn_implementation=\"sdpa\", dtype=dtype)\n");
+    if (adapts)
+        add_adapters(out, &adapters);
+    text_add(out, "    data = RandomTokens(config.vocab_size, job.max_length)\n"
+                  "    Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()\n"
+                  "    gib = torch.cuda.max_memory_reserved() / 2**30\n"
+                  "    print(f\"rank {arguments.process_index}: at most {gib:.2f} GiB reserved\", flush=True)\n\n\n"
+                  "if __name__ == \"__main__\":\n"
+                  "    main()\n");
 }
 
 /* The Trainer's names (transformers/training_args.py, OptimizerNames; trainer_optimizer.py: sgd has no momentum); what
@@ -139,6 +162,16 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
     return true;
 }
 
+bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
+                       struct error *err)
+{
+    const char *const words[] = { own, other, NULL };
+    int type = 0;
+    return settings_word(settings, "distributed_type", words, &type, NULL, err) &&
+           (type == 0 || fail(err, "%s: distributed_type: expected %s, found %s: --from %s reads it", settings->name,
+                              own, other, target));
+}
+
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err)
 {
     int64_t nodes = 1, each = 0, all = 0;
@@ -216,6 +249,12 @@ bool trainer_one_token(const struct launch *launch, const struct launch_context 
 {
     (void)launch;
     return !context->model || decoder_further(context->model) == 0;
+}
+
+bool trainer_adapters_are_alike(const struct launch *launch, const struct launch_context *context)
+{
+    (void)launch;
+    return !context->model || decoder_trains(NULL, context->model) != TRAINS_OTHERS;
 }
 
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context)

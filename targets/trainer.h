@@ -20,6 +20,9 @@ struct trainer_said {
 };
 /* The same arguments of whoever gives them, and likewise named ones of other scripts. */
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err);
+/* Takes accelerate's distributed_type, which is to be `own`; of `other` it says which target reads it. */
+bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
+                       struct error *err);
 /* Nodes times processes of torchrun, accelerate, deepspeed and Slurm; 0: nobody says it. */
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
 /* Takes what has no effect on time and memory; returns how many. */
@@ -29,6 +32,8 @@ bool trainer_no_pipeline(const struct launch *launch, const struct launch_contex
 bool trainer_no_experts(const struct launch *launch, const struct launch_context *context);
 /* Models of transformers leave out the blocks that predict further tokens. */
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context);
+/* All weights are trained, or adapters alone that a LoraConfig of PEFT describes. */
+bool trainer_adapters_are_alike(const struct launch *launch, const struct launch_context *context);
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context);
 bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context);
 bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context);

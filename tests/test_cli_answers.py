@@ -174,6 +174,27 @@ def remarks(_folder):
     for room, marked in ((1.04 * left, True), (1.07 * left, False)):
         result = run(*full, "megatron-core", "--reserve", f"{80 - room:.2f}GiB")
         check(f"room of {room}", ("fuller than the slack of megatron-bridge's allocator" in result.stdout) == marked, result)
+        advised = re.search(r"with --reserve (\d+GiB) a plan keeps room", result.stdout)
+        if marked:
+            kept = run("plan", *full[1:4], *full[8:], "megatron-core", "--reserve", advised[1] if advised else "0").stdout
+            check("the reserve that is advised is enough", advised and "predicted" in kept and "fuller than the slack" not in kept, result)
+    offloaded = ["estimate", "gpt2", "--batch", 8, "--micro-batch", 1, "--zero", 1, "--cluster", "1x8:h100-sxm@host=50e9,host-memory=200e9"]
+    for more, marked in ((["--offload", "optimizer"], True), ([], False)):
+        result = run(*offloaded, "--framework", "deepspeed-transformers", *more)
+        check("updates by the host", result.returncode == 0 and ("deepspeed-transformers updates the optimizer's states" in result.stdout) == marked, result)
+    check("its own are the device's", "updates the optimizer" not in run(*offloaded, "--offload", "optimizer").stdout, offloaded)
 
 
-main(several, differs, certificates, remarks)
+def memories(_):
+    """What does not fit is said of the memory that it is: the device's or the host's."""
+    job = ["estimate", "llama-3-8b", "--batch", 8, "--micro-batch", 1, "--seq", 1024, "--zero", 3, "--offload", "optimizer", "--cluster"]
+    result = run(*job, "1x8:a100-sxm-40@host=25e9,host-memory=10e9")
+    lines = {line.split()[0]: line for line in result.stdout.splitlines() if "memory per device" in line}
+    check("the host's", result.returncode == 3 and "DOES NOT FIT" in lines["host"] and "DOES NOT FIT" not in lines["peak"] and
+          re.search("of host memory each device of stage 0 needs 11.2 GiB of 9.31 GiB, 1.9. GiB too much", result.stderr), result)
+    result = run(*job[:-1], "--reserve", "35GiB", "--cluster", "1x8:a100-sxm-40@host=25e9,host-memory=120e9")
+    lines = {line.split()[0]: line for line in result.stdout.splitlines() if "memory per device" in line}
+    check("the device's", result.returncode == 3 and "DOES NOT FIT" in lines["peak"] and "DOES NOT FIT" not in lines["host"], result)
+
+
+main(several, differs, certificates, remarks, memories)

@@ -32,6 +32,11 @@ def adapters(folder):
     (folder / "config.json").write_text(json.dumps(LLAMA))
     (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj", "v_proj"]}))
     said("beside", 0, "of them 2048 are trained", "import", folder / "config.json", "-o", folder / "m.json")
+    job = ["--cluster", "1x2:h100-sxm", "--batch", 8, "--seq", 64]
+    said("planned, too", 0, "2048 of them trainable", "plan", folder / "config.json", *job)
+    said("and it is said", 0, "adapter_config.json, which lies beside it", "plan", folder / "config.json", *job)
+    silent = run("plan", folder / "m.json", *job)
+    check("a native model has its own", "2048 of them trainable" in silent.stdout and "beside it" not in silent.stderr, silent)
     (folder / "other.json").write_text(json.dumps({"r": 4, "target_modules": ["w1"]}))
     said("named", 2, "other.json:1:29: target_modules[0]: expected the name of a matrix", "import", folder / "config.json", "--adapter", folder / "other.json")
     (folder / "adapter_config.json").unlink()

@@ -137,6 +137,12 @@ def several_nodes(folder):
     code, out, err = cleave(*job)
     check("a hostfile and its ranks", code == 0 and f"{hosts}\n" in out and [line for line in hosts.read_text().splitlines() if "(" not in line][1:] ==
           ["# ranks 0 to 1: stage 0", "node-0 slots=2", "# ranks 2 to 3: stage 1", "node-1 slots=2"], (out, err))
+    mixed = folder / "mixed"
+    code, _, err = cleave("plan", "tiny-llama", "--cluster", "1x2:a100-sxm-80+1x2:h100-sxm", "--batch", 8, "--target", "megatron-lm", "--fix", "pp=2",
+                          "--launch", mixed)
+    check("which node has which devices", code == 0 and [line for line in (mixed / "hostfile").read_text().splitlines() if line.startswith("# ranks")] ==
+          ["# ranks 0 to 1: stage 0, which must be on a100-sxm-80", "# ranks 2 to 3: stage 1, which must be on h100-sxm"] and
+          "a100" not in (mixed / "train.sh").read_text(), err)
     hosts.write_text("# mine\n\nhead slots=2\n  worker slots=2\n")
     check("which is kept", cleave(*job)[0] == 0 and hosts.read_text().startswith("# mine"), None)
     tools.mkdir()
@@ -292,6 +298,29 @@ def whole_experts(folder):
     check("etp: a part of the experts", code == 2 and "ep-divides-experts" in err, err)
 
 
+def adapted(folder):
+    """Adapters are put on by the script that trains; who cannot be told them, or what is frozen otherwise, is refused."""
+    job = ("--cluster", "1x8:h100-sxm", "--batch", 64, "--seq", 2048)
+    for target in ("accelerate", "deepspeed"):
+        code, _, err = cleave("plan", "llama-2-7b-lora", *job, "--target", target, "--launch", folder / target)
+        script = (folder / target / "train.py").read_text() if code == 0 else err
+        compile(script, "train.py", "exec")
+        check(f"{target}: adapters", all(words in script for words in ("r=8,", "lora_alpha=16,", '["q_proj", "v_proj"]', "get_peft_model(")), script)
+        code, _, err = cleave("plan", "llama-2-7b", *job, "--target", target, "--launch", folder / "all")
+        check(f"{target}: all weights", code == 0 and "peft" not in (folder / "all" / "train.py").read_text(), err)
+    code, out, err = cleave("estimate", "llama-3-8b", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--seq", 4096, "--zero", 3, "--framework",
+                            "deepspeed-transformers", "--json")
+    peak = json.loads(out)["predicted"]["peak_bytes"][0] / 2**30 if code == 0 else 0
+    check("deepspeed: attention keeps no scores in the Trainer's models", code == 0 and 35 < peak < 50, (peak, err))
+    model = json.loads((ROOT / "models/zoo/llama-2-7b.json").read_text())
+    model["layers"][0]["frozen"] = True
+    (folder / "embedding.json").write_text(json.dumps(model))
+    refused = [(target, "llama-2-7b-lora") for target in ("megatron-lm", "torchtitan", "nnscaler")]
+    for target, model in refused + [(target, folder / "embedding.json") for target in LAUNCH]:
+        code, _, err = cleave("plan", model, *job, "--target", target)
+        check(f"{target}: {model}", code == 2 and ("rule model" in err), (code, err))
+
+
 def followed():
     """What is advised costs what was said when it is done, and can be written as it was told."""
     launch = "--recipe llama3_8b_pretrain_config train.global_batch_size=64"
@@ -305,6 +334,12 @@ def followed():
     check("advice that is followed", code == 0 and abs(json.loads(out)["predicted"]["step_s"] / advice["step_s"] - 1) < 0.001, (out, err))
     code, out, err = cleave("estimate", "--from", "megatron-bridge", launch, "--cluster", "1x2:h100-sxm")
     check("pairs are counted where some were tried", " and no pair of 0 " not in out, out)
+    launch = (launch.partition(" model.")[0] + " model.tensor_model_parallel_size=8 model.pipeline_model_parallel_size=4 "
+              "model.sequence_parallel=True train.micro_batch_size=1").replace("llama3_8b", "llama3_70b").replace("=64", "=256")
+    code, out, err = cleave("estimate", "--from", "megatron-bridge", launch, "--cluster", "8x8:h100-sxm", "--json")
+    answer = json.loads(out) if code == 0 else {"launch": {"changes": []}}
+    gains = [1 - change["step_s"] / answer["predicted"]["step_s"] for change in answer["launch"]["changes"]]
+    check("no advice gains as good as nothing", code == 0 and gains and min(gains) >= 0.0005, (gains, out[-400:], err))
 
 
 def main():
@@ -331,6 +366,7 @@ def main():
         files_beside(pathlib.Path(folder))
         further_tokens(pathlib.Path(folder))
         whole_experts(pathlib.Path(folder))
+        adapted(pathlib.Path(folder))
     followed()
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out
@@ -350,6 +386,12 @@ def main():
         check("the nearest is planned so", code == 0 and lines[0].split(": ")[1].split(";")[0] in out, (lines, out, err))
     code, _, err = cleave("estimate", "--from", "megatron", "--tensor-model-parallel-size 3 --bogus", "--cluster", "1x8:h100-sxm")
     check("a launch without a model", code == 2 and "error: " in err, err)
+    script = ("--num-layers 2 --hidden-size 128 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 "
+              "--global-batch-size 8 --bf16 --tokenizer-type HuggingFaceTokenizer --tokenizer-model a/b")
+    code, _, err = cleave("estimate", "--from", "megatron", script, "--cluster", "1x2:h100-sxm")
+    check("a launch that lacks the vocabulary alone", code == 2 and "all of the model but --vocab-size, which its tokenizer knows" in err, err)
+    code, _, err = cleave("estimate", "--from", "megatron", f"{script} --vocab-size 1000", "--cluster", "1x2:h100-sxm")
+    check("and with it", code == 0, err)
     print(f"{made} launches went there and back, {failures} failures")
     sys.exit(1 if failures else 0)
 

@@ -140,7 +140,7 @@ static const struct {
     const char *name, *text, *says;
 } refused[] = {
     { "a.yaml", "distributed_type: DEEPSPEED\n",
-      "a.yaml:1:1: distributed_type: expected one of FSDP, found DEEPSPEED" },
+      "a.yaml: distributed_type: expected FSDP, found DEEPSPEED: --from deepspeed reads it" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 1\n", "fsdp_version: expected 2, found 1" },
     { "a.yaml", "fsdp_config:\n", "expected 2, found none, which is 1" },
     { "a.yaml", "a: &x 1\n", "a.yaml:1:4: expected a value, found \"&\"" },

@@ -7,7 +7,7 @@ static const struct target *const deepspeed = &target_deepspeed;
 
 static void vary(struct launch *l, uint64_t *state)
 {
-    l->bucket_bytes = 200000;
+    l->bucket_bytes = 100000000;
     l->pipeline = l->chunks = l->loss_chunks = 1;
     l->schedule = l->piece_count = 0;
     l->piece_blocks = NULL;
@@ -42,7 +42,7 @@ END_TEST
 static struct launch golden_launch(int number)
 {
     struct launch l = launch_plain;
-    l.bucket_bytes = 200000;
+    l.bucket_bytes = 100000000;
     l.zero = 3;
     l.recompute = RECOMPUTE_BLOCK;
     l.sequence = 8192;
@@ -152,7 +152,7 @@ static const struct {
     { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 3}, \"x-cleave\": {\"devices\": 8}}",
       "8 devices: expected a multiple of tensor 3 x sequence 1" },
     { "a.json", "[1]", "expected an object, found another value" },
-    { "a.yaml", "distributed_type: FSDP\n", "expected one of DEEPSPEED, found FSDP" },
+    { "a.yaml", "distributed_type: FSDP\n", "expected DEEPSPEED, found FSDP: --from accelerate-fsdp2 reads it" },
     { "a.yaml", "deepspeed_config:\n  deepspeed_config_file: ds.json\n",
       "a.yaml:2:3: deepspeed_config.deepspeed_config_file: the settings are in ds.json: read it" },
     { "a.sh", "deepspeed train.py --deepspeed ds.json\n", "the settings are in ds.json: read it" },
