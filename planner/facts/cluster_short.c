@@ -117,7 +117,10 @@ static bool scan_device(struct scan *scan, struct device_type *device, struct er
     const struct catalogue_entry *entry = cluster_catalogue_find(scan->catalogue, scan->catalogue_count, word);
     if (entry)
         return device_type_read(device, scan->arena, entry->name, entry->json, entry->length, err);
-    cluster_catalogue_hint(&hint, scan->catalogue, scan->catalogue_count, word);
+    if (word[strcspn(word, ",; ")])
+        text_add(&hint, "; several types are joined by +, such as 1x8:a100-sxm-80+1x8:h100-sxm");
+    else
+        cluster_catalogue_hint(&hint, scan->catalogue, scan->catalogue_count, word);
     fail_at(scan, start, err, "a device of `cleave devices`", hint.data ? hint.data : "");
     text_free(&hint);
     return false;
