@@ -332,14 +332,16 @@ static enum sample_part part_of(const struct price_key *key)
     return key->bound_only ? SAMPLE_PATH : SAMPLE_WHOLE;
 }
 
-/* Lets a rank that shares nothing speak in a bound for those that do: where only kernels stand on the path, sharding
- * saves no more of it than the adding to gradients. */
+/* Lets a rank that shares nothing speak in a bound for those that do: what sharding moves is not on the path, and it
+ * saves no more of that than the adding to gradients. It saves this of all weights where others than the ranks of the
+ * experts share. */
 static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
 {
-    /* only tensor, context and expert parallelism put transfers on the compute path */
-    bool path = part_of(key) == SAMPLE_PATH;
-    bool only_computes = mesh_tensor(&key->mesh) * mesh_context(&key->mesh) * mesh_expert(&key->mesh) == 1;
-    *sharded = path && layer->zero > 0 && only_computes;
+    bool path = part_of(key) == SAMPLE_PATH, all = false;
+    for (int i = 0; i < key->mesh.atom_count; i++)
+        all = all || (key->mesh.size[i] > 1 && dimensions[key->mesh.dim[i]]->shard &&
+                      !dimension_prefers(dimensions[key->mesh.dim[i]], TAG_EXPERT));
+    *sharded = path && layer->zero > 0 && all;
     struct price_key own = path && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
     own.accumulates = key->accumulates && !*sharded;
     return own;
@@ -375,7 +377,7 @@ static void price_one(struct price_table *table, int strategy, struct price_book
         struct layer_price price =
             beside_transfers(key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]), book->facts);
         if (sharded)
-            price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
+            price.weight_bytes = ceil_div(sample_sharers_bytes(sample, l), mesh_shards(&key->mesh));
         int class_index = book->graph->layers[l].class_index;
         if (whole) {
 #define PRICE(member, kind) price.member = kind == LEAST ? min_i64(price.member, whole[l].member) : price.member;
