@@ -90,22 +90,6 @@ static void price_persistent(struct sample *s)
         s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;
 }
 
-int64_t sample_sharers_bytes(const struct sample *s, int layer)
-{
-    int64_t bytes = s->by_layer[layer].weight_bytes;
-    for (int k = 0; k < s->sized_count; k++) {
-        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        int sharers = 1;
-        if (!buffer->persistent || !buffer->is_weight || buffer->host || s->weight_layer[buffer->id] != layer)
-            continue;
-        for (int i = 0; i < s->plan->atom_count; i++)
-            if (buffer->layout.kind[i] == LAYOUT_SHARDED && dimensions[s->shape.layer.dim[i]]->shard)
-                sharers *= s->plan->stages[0].atom[i];
-        bytes += (sharers - 1) * buffer->bytes;
-    }
-    return bytes;
-}
-
 /* Prices what replicas exchange: the gradients that are left for the update. */
 static void price_exchange(struct sample *s)
 {

@@ -1,7 +1,6 @@
 #include "planner/search/baseline.h"
 #include "base/num.h"
 #include "planner/estimate/assemble.h"
-#include "planner/estimate/estimate.h"
 #include "planner/space/choice_legal.h"
 #include "planner/tables/workbench.h"
 #include <string.h>
@@ -26,8 +25,8 @@ static void fill_degrees(int64_t value[CHOICE_COUNT], const struct space *space,
     *missing = max_i64(1, devices / (value[CHOICE_TP] * value[CHOICE_CP] * value[CHOICE_PP] * value[CHOICE_DP]));
 }
 
-static bool make_config(struct config *out, const struct space *space, bool reversed, const struct graph *graph,
-                        const struct cluster *cluster, struct error *err)
+bool baseline_config(struct config *out, const struct space *space, bool reversed, const struct graph *graph,
+                     const struct cluster *cluster, struct error *err)
 {
     struct making m = making_of(space, graph, cluster);
     struct allowed groups = space_any_layer(space, CHOICE_HSDP);
@@ -120,63 +119,19 @@ static bool build(struct plan **out, const struct config *config, struct workben
     return good;
 }
 
-static struct space with_usual(const struct space *space)
-{
-    struct space own = *space;
-    for (int choice = 0; choice < CHOICE_COUNT; choice++)
-        if (choice_facts[choice].scope == SCOPE_LAYER || choice == CHOICE_HSDP || choice == CHOICE_BUCKET)
-            own.range[choice] = allowed_only(value_of(space, (enum space_choice)choice));
-    return own;
-}
-
 bool baseline_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
                    const struct facts *facts, struct error *err)
 {
     struct config config;
     struct workbench bench;
-    struct space own = with_usual(space);
+    struct space own = *space;
+    for (int choice = 0; choice < CHOICE_COUNT; choice++)
+        if (choice_facts[choice].scope == SCOPE_LAYER || choice == CHOICE_HSDP || choice == CHOICE_BUCKET)
+            own.range[choice] = allowed_only(value_of(space, (enum space_choice)choice));
     if (!workbench_open(&bench, model, facts, &own, err))
         return false;
     bool good =
-        make_config(&config, &own, reversed, bench.graph, facts->cluster, err) && build(out, &config, &bench, err);
-    workbench_close(&bench);
-    return good;
-}
-
-static void allow(struct allowed *allowed, int64_t value)
-{
-    if (!allowed_has(allowed, value) && allowed->count < SPACE_VALUES)
-        allowed->values[allowed->count++] = value;
-}
-
-static bool is_priced(const struct price_table *table, const struct plan *plan)
-{
-    for (int l = 0; table && l < plan->layer_count; l++)
-        if (price_strategy(price_of_plan_stage(table, plan, plan_stage_of_layer(plan, l)), &plan->layers[l]) < 0)
-            return false;
-    return table != NULL;
-}
-
-bool baseline_estimate(struct estimate **out, const struct space *space, const struct plan *plan,
-                       const struct model *model, const struct graph *graph, const struct facts *facts,
-                       struct error *err)
-{
-    struct config config;
-    struct workbench bench;
-    struct space own = with_usual(space);
-    const struct price_table *table = NULL;
-    *out = NULL;
-    for (int l = 0; l < plan->layer_count; l++) {
-        allow(&own.recompute, plan->layers[l].recompute);
-        allow(&own.excepted, (int64_t)plan->layers[l].excepted);
-    }
-    if (!workbench_open(&bench, model, facts, &own, err))
-        return false;
-    bool good = make_config(&config, &own, false, bench.graph, facts->cluster, err) &&
-                workbench_table(&bench, &config, false, &table, err);
-    if (good && is_priced(table, plan))
-        good = estimate_plan_steady(out, model, graph, plan, &bench.chain, table, facts, INT64_MAX, err) &&
-               estimate_whole(out, model, graph, plan, facts, err) && estimate_settle(*out, model, plan, facts, err);
+        baseline_config(&config, &own, reversed, bench.graph, facts->cluster, err) && build(out, &config, &bench, err);
     workbench_close(&bench);
     return good;
 }

@@ -5,7 +5,6 @@
 #include "planner/space/space.h"
 
 struct model;
-struct estimate;
 
 /**
  * Makes the plan. A choice of the space with one value has that, any other its usual one (choices.def); missing degrees
@@ -14,11 +13,7 @@ struct estimate;
  */
 bool baseline_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
                    const struct facts *facts, struct error *err);
-/**
- * Judges a plan that baseline_plan() made of the space, not reversed, as a search judges its best in the end; layers may
- * recompute otherwise by now. *out stays NULL where a decision of the plan is not among the space's.
- */
-bool baseline_estimate(struct estimate **out, const struct space *space, const struct plan *plan,
-                       const struct model *model, const struct graph *graph, const struct facts *facts,
-                       struct error *err);
+/* Makes the configuration alone, of the graph's model. Fails as that does. */
+bool baseline_config(struct config *out, const struct space *space, bool reversed, const struct graph *graph,
+                     const struct cluster *cluster, struct error *err);
 #endif
