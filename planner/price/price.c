@@ -373,11 +373,13 @@ static void price_one(struct price_table *table, int strategy, struct price_book
 {
     const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
                                                        part_of(key), &table->workspace_bytes[strategy]);
+    if (sharded)
+        sample_join_shards(sample);
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price =
             beside_transfers(key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]), book->facts);
         if (sharded)
-            price.weight_bytes = ceil_div(sample_sharers_bytes(sample, l), mesh_shards(&key->mesh));
+            price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
         int class_index = book->graph->layers[l].class_index;
         if (whole) {
 #define PRICE(member, kind) price.member = kind == LEAST ? min_i64(price.member, whole[l].member) : price.member;
