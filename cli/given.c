@@ -36,6 +36,11 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
     if (!fixed_plan(out, options, reversed, in->model, &in->facts, err))
         return false;
     (*out)->chunk_group = (int)chunk_group;
+    struct space *given = arena_alloc(&in->arena, 1, sizeof *given);
+    if (!given)
+        return fail_memory(err);
+    *given = *space;
+    in->given = reversed ? NULL : given;
     return plan_graph(&in->graph, in->model, *out, err) &&
            (cut > 0 || stage_cuts_usual(*out, in->graph, in->cluster->type_count, err)) &&
            plan_check(*out, in->graph, err);

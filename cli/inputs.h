@@ -30,6 +30,7 @@ struct inputs {
     bool corrects_some;         /* what no calibration speaks of is priced as without: where many jobs are asked of */
     struct framework framework; /* read if facts.framework points to it */
     struct graph *graph;
+    const struct space *given; /* that left one plan, which has the graph (given_plan()); NULL: there is none */
     struct plan_file *plan_file;
     struct facts facts;          /* of the above */
     struct plan_context context; /* what was read, for plan files */

@@ -22,6 +22,7 @@ struct combination {
     int tried;   /* its place in the choice's list; -1: it has none yet */
     bool shards; /* weights: what these wait for the closed form does not see */
     bool glanced;
+    bool open;          /* what led by the closed form did not fit, when there was no plan yet */
     int thrift;         /* what is kept of activations and held of weights falls with it */
     int64_t formula_ns; /* of its best plan by the closed form; 0: none that fits, or none that is of use */
 };
@@ -232,21 +233,20 @@ static struct uniform_try *enter(struct uniform_choice *choice, struct combinati
     return &choice->tries[combination->tried];
 }
 
-/* A glance at the combination; the shortest plan's is the choice's best. */
-static bool glance(struct uniform_trial *t, struct combination *combination, struct uniform_choice *choice,
-                   struct error *err)
+/* A glance at the combination, or, thoroughly, a whole search; the shortest plan's is the choice's best. */
+static bool glance(struct uniform_trial *t, struct combination *combination, bool thoroughly,
+                   struct uniform_choice *choice, struct error *err)
 {
     struct space space;
     struct search_result *result = NULL;
-    int kept;
-    bool any = t->best_ns == 0;
+    int kept = -1;
     combination->glanced = true;
     space_of(t, combination, &space);
-    bool good = try_one(t, &space, EFFORT_GLANCE, 1, &result, &kept, err);
-    /* Others of the combination may keep what the demand asks; or, where any would do, fit while those that lead by the
-     * closed form do not: without that llama-3-405b by accelerate's prices took 366 s a step for 120. */
-    bool whole = good && result && kept < 0 && (result->feasible || (any && combination->formula_ns > 0));
-    good = good && (!whole || try_whole(t, &space, result->feasible ? SOME_PLANS : 1, &result, &kept, err));
+    bool good = thoroughly || try_one(t, &space, EFFORT_GLANCE, 1, &result, &kept, err);
+    /* others of the combination may keep what the demand asks */
+    bool whole = good && (thoroughly || (result && kept < 0 && result->feasible));
+    good = good && (!whole || try_whole(t, &space, thoroughly ? 1 : SOME_PLANS, &result, &kept, err));
+    combination->open = !whole && kept < 0 && t->best_ns == 0 && combination->formula_ns > 0;
     if (!good || !result)
         return good;
     struct uniform_try *tried = enter(choice, combination, &space);
@@ -331,19 +331,25 @@ static bool has_better_like(const struct combination *list, int count, const str
 }
 
 /* Weighs what was not, and glances in the order of the closed form at each that may be the shortest after all. blindly:
- * until a plan is found, at all in their own order. */
+ * until a plan is found, at all in their own order. Where what leads by the closed form does not fit, and nothing is found
+ * that is about as short, others of the combination may be: without that llama-3-405b by accelerate's prices took 366 s
+ * a step for 120. */
 static bool look(struct uniform_trial *t, struct combination *list, int count, bool blindly,
                  struct uniform_choice *choice, struct error *err)
 {
     bool good = true;
     for (int i = 0; i < count && good; i++)
         if (!list[i].glanced && list[i].formula_ns == 0)
-            good = blindly && choice->best < 0 ? glance(t, &list[i], choice, err) : weigh(t, &list[i], choice, err);
+            good = blindly && choice->best < 0 ? glance(t, &list[i], false, choice, err)
+                                               : weigh(t, &list[i], choice, err);
     qsort(list, (size_t)count, sizeof *list, compare_formulas);
     for (int i = 0; i < count && good; i++)
         if (!list[i].glanced && list[i].formula_ns > 0 && list[i].formula_ns < below_ns(t) &&
             !has_better_like(list, count, &list[i], choice))
-            good = glance(t, &list[i], choice, err);
+            good = glance(t, &list[i], false, choice, err);
+    for (int i = 0; i < count && good; i++)
+        if (list[i].open && (t->best_ns == 0 || list[i].formula_ns < t->best_ns - t->best_ns / ALIKE_SHARE))
+            good = glance(t, &list[i], true, choice, err);
     return good;
 }
 

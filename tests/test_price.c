@@ -342,7 +342,8 @@ START_TEST(layouts_keep_what_prices_promise)
             ck_assert_msg(share >= 0.95 && share < 1.35,
                           "%s, tp %d cp %d dp %d, zero %d recompute %d offload %d reshard %d slices %d loss in %d: "
                           "promised %lld, arena %lld",
-                          models[_i], config_tensor(&w.configs[i]), mesh_context(&w.configs[i].mesh),
+                          models[_i], config_tensor(&w.configs[i]),
+                          mesh_ranks(&w.configs[i].mesh) / (config_tensor(&w.configs[i]) * config_data(&w.configs[i])),
                           config_data(&w.configs[i]), layer->zero, layer->recompute, layer->offload, layer->reshard,
                           layer->slices, w.configs[i].loss_chunks, (long long)promised, (long long)arena);
         }

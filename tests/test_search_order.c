@@ -91,6 +91,26 @@ START_TEST(a_proof_that_pauses_is_ended)
 }
 END_TEST
 
+/* What a proof that pauses leaves is counted, where nobody ends it since no plan was found that is short enough. */
+START_TEST(a_proof_that_is_left_bounds_what_it_left)
+{
+    struct world world = world_open("2x4:toy", 80000000000, 4);
+    struct search_options options = options_of(16);
+    struct search_result *whole = run_search(&world, &options);
+    options.proof_work = 1;
+    options.any_plan = true;
+    options.skip = 1u << PART_FAMILIES | 1u << PART_CLIMB;
+    options.unjudged = true;
+    options.below_ns = 2 * whole->certificate.best_ns;
+    struct search_result *left = run_search(&world, &options);
+    ck_assert_msg(left->certificate.bound_ns <= whole->certificate.bound_ns, "%lld ns, %lld ns when it is ended",
+                  (long long)left->certificate.bound_ns, (long long)whole->certificate.bound_ns);
+    search_result_free(left);
+    search_result_free(whole);
+    world_close(&world);
+}
+END_TEST
+
 /* The walk is off for a plan as for the caller's peer: what it says is longer than the peer is not simulated, what it
  * says is shorter is. */
 START_TEST(what_loses_to_a_peer_is_not_simulated)
@@ -120,6 +140,7 @@ static Suite *search_order_suite(void)
 {
     Suite *suite = suite_create("search_order");
     CHECK_ADD(suite, a_proof_that_pauses_is_ended);
+    CHECK_ADD(suite, a_proof_that_is_left_bounds_what_it_left);
     CHECK_ADD(suite, what_loses_to_a_peer_is_not_simulated);
     CHECK_ADD(suite, more_time_brings_no_longer_plan);
     return suite;

@@ -122,7 +122,7 @@ static void count_families(struct tally *tally, const struct config *configs, in
             server = server || c->mesh.dim[a] == DIM_ps;
         }
         tally->by_family[TURNS] += c->meshes > 0;
-        tally->by_family[CONTEXT] += mesh_context(&c->mesh) > 1;
+        tally->by_family[CONTEXT] += mesh_ranks(&c->mesh) > mesh_tensor(&c->mesh) * mesh_data(&c->mesh);
         tally->by_family[EXPERTS] += mesh_expert(&c->mesh) > 1;
         tally->by_family[GROUPS] += data_atoms > 1;
         tally->by_family[SERVERS] += server;

@@ -132,6 +132,8 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     problem.gap_ppm = max_i64(problem.gap_ppm, SHRUNK_GAP_PPM);
     if (!config_is_bounded(&run->configs[c->config])) /* else the closed form may say more than the simulation */
         problem.below_ns = run_with_idle_ns(&run->configs[c->config], worth(run));
+    else if (run->options->below_ns > 0)
+        problem.below_ns = run->options->below_ns;
     if (run->result->plan_count == 0)
         problem.stops = NULL; /* short, and without it there may be no answer at all */
     if (!partition_solve(&problem, &run->arena, &result, run->err))

@@ -332,14 +332,16 @@ static enum sample_part part_of(const struct price_key *key)
     return key->bound_only ? SAMPLE_PATH : SAMPLE_WHOLE;
 }
 
-/* Lets a rank that shares nothing speak in a bound for those that do: where only kernels stand on the path, sharding
- * saves no more of it than the adding to gradients. */
+/* Lets a rank that shares nothing speak in a bound for those that do: what sharding moves is not on the path, and it
+ * saves no more of that than the adding to gradients. It saves this of all weights where others than the ranks of the
+ * experts share. */
 static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
 {
-    /* only tensor, context and expert parallelism put transfers on the compute path */
-    bool path = part_of(key) == SAMPLE_PATH;
-    bool only_computes = mesh_tensor(&key->mesh) * mesh_context(&key->mesh) * mesh_expert(&key->mesh) == 1;
-    *sharded = path && layer->zero > 0 && only_computes;
+    bool path = part_of(key) == SAMPLE_PATH, all = false;
+    for (int i = 0; i < key->mesh.atom_count; i++)
+        all = all || (key->mesh.size[i] > 1 && dimensions[key->mesh.dim[i]]->shard &&
+                      !dimension_prefers(dimensions[key->mesh.dim[i]], TAG_EXPERT));
+    *sharded = path && layer->zero > 0 && all;
     struct price_key own = path && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
     own.accumulates = key->accumulates && !*sharded;
     return own;
@@ -371,6 +373,8 @@ static void price_one(struct price_table *table, int strategy, struct price_book
 {
     const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
                                                        part_of(key), &table->workspace_bytes[strategy]);
+    if (sharded)
+        sample_join_shards(sample);
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price =
             beside_transfers(key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]), book->facts);

@@ -556,6 +556,20 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
     return s->by_layer;
 }
 
+void sample_join_shards(struct sample *s)
+{
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        int sharers = 1;
+        if (!buffer->persistent || !buffer->is_weight || buffer->host)
+            continue;
+        for (int i = 0; i < s->plan->atom_count; i++)
+            if (buffer->layout.kind[i] == LAYOUT_SHARDED && dimensions[s->shape.layer.dim[i]]->shard)
+                sharers *= s->plan->stages[0].atom[i];
+        s->by_layer[s->weight_layer[buffer->id]].weight_bytes += (sharers - 1) * buffer->bytes;
+    }
+}
+
 int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage, int64_t *bytes)
 {
     const struct stage_program *list = &s->program->stages[stage];

@@ -36,6 +36,9 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
                                         bool accumulates, enum sample_part part, int64_t *workspace_bytes);
+/* Makes the weights in the last prices those of all ranks over which ZeRO may shard: each has whole, without it, what
+ * it does not share out as experts. */
+void sample_join_shards(struct sample *sample);
 /* Gives what that one of two stages sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 size_t sample_bytes(const struct sample *sample);

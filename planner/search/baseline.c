@@ -25,8 +25,8 @@ static void fill_degrees(int64_t value[CHOICE_COUNT], const struct space *space,
     *missing = max_i64(1, devices / (value[CHOICE_TP] * value[CHOICE_CP] * value[CHOICE_PP] * value[CHOICE_DP]));
 }
 
-static bool make_config(struct config *out, const struct space *space, bool reversed, const struct graph *graph,
-                        const struct cluster *cluster, struct error *err)
+bool baseline_config(struct config *out, const struct space *space, bool reversed, const struct graph *graph,
+                     const struct cluster *cluster, struct error *err)
 {
     struct making m = making_of(space, graph, cluster);
     struct allowed groups = space_any_layer(space, CHOICE_HSDP);
@@ -131,7 +131,7 @@ bool baseline_plan(struct plan **out, const struct space *space, bool reversed, 
     if (!workbench_open(&bench, model, facts, &own, err))
         return false;
     bool good =
-        make_config(&config, &own, reversed, bench.graph, facts->cluster, err) && build(out, &config, &bench, err);
+        baseline_config(&config, &own, reversed, bench.graph, facts->cluster, err) && build(out, &config, &bench, err);
     workbench_close(&bench);
     return good;
 }

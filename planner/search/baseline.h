@@ -13,4 +13,7 @@ struct model;
  */
 bool baseline_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
                    const struct facts *facts, struct error *err);
+/* Makes the configuration alone, of the graph's model. Fails as that does. */
+bool baseline_config(struct config *out, const struct space *space, bool reversed, const struct graph *graph,
+                     const struct cluster *cluster, struct error *err);
 #endif

@@ -567,6 +567,12 @@ bool propose_first(struct run *run)
     return run_stops(run) || run_pass(run, PART_EARLY, early_judge);
 }
 
+void propose_leave(struct run *run)
+{
+    if (!run->proof_ended)
+        close_queue(run, run->queue);
+}
+
 bool propose_rest(struct run *run)
 {
     if (run->proof_ended)

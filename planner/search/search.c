@@ -75,6 +75,7 @@ static bool propose_and_judge(struct run *run)
         return false;
     if (run->options->unjudged || (!run->best_table && run->options->below_ns > 0)) {
         run->result->certificate.best_ns = run->best_table ? run->best_ns : 0;
+        propose_leave(run);
         return true;
     }
     /* candidates are ranked by the walk, which sees what the formula does not; then it improves those that lead */
@@ -83,8 +84,10 @@ static bool propose_and_judge(struct run *run)
          (run->options->leader_count == 0 &&
           (!run_pass(run, PART_JUDGE, judge_candidates) || (run->options->below_ns == 0 && !judge_scouts(run))))))
         return false;
-    if (run->options->below_ns > 0 && run->result->plan_count == 0)
+    if (run->options->below_ns > 0 && run->result->plan_count == 0) {
+        propose_leave(run);
         return true;
+    }
     if (!run_has_any(run) && (!unbounded_list(run) || !unbounded_bound(run) || !improve(run)))
         return false;
     if (!end_proof(run) || !unbounded_enter(run))

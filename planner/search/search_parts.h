@@ -14,6 +14,8 @@ bool first_bounds_all(struct run *run);
  * that is much work it pauses, and propose_rest() ends what it began when plans are judged. */
 bool propose_first(struct run *run);
 bool propose_rest(struct run *run);
+/* Leaves that open, and lets the bound count it. */
+void propose_leave(struct run *run);
 /* Solves, when time is over and no plan fits, one configuration after the other of those that fit easily and were not
  * tried, with a bound or without, until one has a plan. *found: it is a candidate. */
 bool propose_scout_on(struct run *run, bool *found);

@@ -54,14 +54,6 @@ int mesh_data(const struct mesh *mesh)
     return ranks;
 }
 
-int mesh_context(const struct mesh *mesh)
-{
-    int ranks = 1;
-    for (int i = 0; i < mesh->atom_count; i++)
-        ranks *= dimensions[mesh->dim[i]]->lane == LANE_CP ? mesh->size[i] : 1;
-    return ranks;
-}
-
 int mesh_expert(const struct mesh *mesh)
 {
     int ranks = 1;

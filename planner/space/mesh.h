@@ -15,11 +15,9 @@ int mesh_ranks(const struct mesh *mesh);
 /* Gives the mesh with one atom for neighbours of one dimension. */
 struct mesh mesh_joined(const struct mesh *mesh);
 bool mesh_equal(const struct mesh *a, const struct mesh *b);
-/* These give degrees: ranks that work on one sequence's heads and columns; that have sequences of their own; that share
- * a sequence by its tokens. */
+/* These give degrees: ranks that work on one sequence's heads and columns; that have sequences of their own. */
 int mesh_tensor(const struct mesh *mesh);
 int mesh_data(const struct mesh *mesh);
-int mesh_context(const struct mesh *mesh);
 int mesh_expert(const struct mesh *mesh); /* ranks of any kind that share out the experts */
 /* True when a tensor-parallel atom shares out the sequence too. */
 bool mesh_sequence_parallel(const struct mesh *mesh);
