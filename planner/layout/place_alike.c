@@ -26,11 +26,6 @@ struct groups {
     uint64_t *placed_coarse; /* (items) by turn */
 };
 
-static bool is_alike(const struct place_work *w, const struct ranked *a, const struct ranked *b)
-{
-    return a->key == b->key && w->items[a->item].bytes == w->items[b->item].bytes;
-}
-
 /* Gives the fewest turns in which no item begins before the one that had its bytes has ended: begins are in order, so
  * that who is late enough for one is late enough for those before it. list: of one thing, by first use. */
 static int turns_of(const struct place_work *w, const struct ranked *list, int count)
@@ -57,7 +52,8 @@ static void sort_alike(struct place_work *w, struct keyed *keyed)
 static int run_length(const struct place_work *w, int first)
 {
     int end = first + 1;
-    while (end < w->count && is_alike(w, &w->order[first], &w->order[end]))
+    while (end < w->count && w->order[end].key == w->order[first].key &&
+           w->items[w->order[end].item].bytes == w->items[w->order[first].item].bytes)
         end++;
     return end - first;
 }

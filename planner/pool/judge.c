@@ -208,11 +208,6 @@ static bool make_room(struct run *run, struct candidate *c)
     return drop_larger(run, c);
 }
 
-static bool is_short_enough(const struct run *run, const struct candidate *c)
-{
-    return run->options->most_instrs == 0 || estimate_instrs(c->plan) <= run->options->most_instrs;
-}
-
 static bool family_simulated(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
@@ -490,7 +485,7 @@ bool judge_candidates(struct run *run)
         bool fresh = c && c->ranked_ns < run_best_step_ns(run);
         if (!fresh)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
-        if (!c || !is_short_enough(run, c))
+        if (!c || (run->options->most_instrs > 0 && estimate_instrs(c->plan) > run->options->most_instrs))
             return true;
         if (!judge_one(run, c, fresh ? &on_families : &spent))
             return false;
@@ -499,13 +494,6 @@ bool judge_candidates(struct run *run)
             budget = WRONG_BUDGETS * JUDGE_BUDGET;
     }
     return true;
-}
-
-/* Gives the next one that leads by rank, whatever its effort up to DEAR_BUDGETS; NULL where none leads. */
-static struct candidate *next_dear(struct run *run, bool hopeful)
-{
-    struct candidate *c = next_kind(run, hopeful, DEAR_BUDGETS * JUDGE_BUDGET);
-    return c && c->ranked_ns < run_best_step_ns(run) ? c : NULL;
 }
 
 /* Simulates candidates that have come since: what may win and MORE_BUDGETS allow, then those that lead by rank until
@@ -518,8 +506,8 @@ bool judge_more(struct run *run)
         struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * JUDGE_BUDGET - spent);
         bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;
         if (is_dear)
-            c = next_dear(run, hopeful);
-        if (!c)
+            c = next_kind(run, hopeful, DEAR_BUDGETS * JUDGE_BUDGET);
+        if (!c || (is_dear && c->ranked_ns >= run_best_step_ns(run)))
             return true;
         if (!judge_one(run, c, &spent))
             return false;

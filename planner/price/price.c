@@ -427,12 +427,6 @@ static bool price_alike(struct price_table *table, int strategy, const struct pr
     return true;
 }
 
-/* True when there are layers and devices for a stage behind. */
-static bool has_second_stage(const struct price_book *book, const struct price_key *key)
-{
-    return book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
-}
-
 /* Prices the first layer's output, sent to a second stage by the same lowering. */
 static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
                        struct error *err)
@@ -442,7 +436,9 @@ static bool price_send(struct price_table *table, struct price_book *book, const
     memcpy(plain.dim, key->mesh.dim, sizeof plain.dim);
     if (!book->graph && !want_graph(book, key, err)) /* one before was too large, and all since was known */
         return false;
-    if (part_of(key) != SAMPLE_WHOLE || !has_second_stage(book, key))
+    /* there are layers and devices for a stage behind */
+    bool second = book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
+    if (part_of(key) != SAMPLE_WHOLE || !second)
         return true;
     if (!want_sample(&sample, book, key, &plain, 2, err))
         return false;

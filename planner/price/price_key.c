@@ -15,16 +15,12 @@ int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS])
     return count;
 }
 
-static bool updates_its_own(const struct dimension *dimension)
-{
-    return dimension_deals_batch(dimension) && !dimension->server;
-}
-
 struct price_key price_key_alone(const struct price_key *key)
 {
     struct price_key own = *key;
     int outer = 0;
-    while (outer < key->mesh.atom_count && updates_its_own(dimensions[key->mesh.dim[outer]]))
+    while (outer < key->mesh.atom_count && dimension_deals_batch(dimensions[key->mesh.dim[outer]]) &&
+           !dimensions[key->mesh.dim[outer]]->server)
         outer++;
     own.alone = true;
     if (outer == 0 && key->mesh.atom_count == MAX_ATOMS)

@@ -525,13 +525,6 @@ static bool scout_large(struct run *run, struct queue *queue)
     return !far || scout(run, queue, has_room);
 }
 
-/* Raises the bounds first, which takes little time here, so that the scouts begin near what is found in the end. */
-static bool scout_small(struct run *run, struct queue *queue)
-{
-    raise_bounds(run, queue);
-    return run->options->keep_all || scout(run, queue, propose_fits_easily);
-}
-
 /* Opens the queue, and finds a first plan, unless time ended among the bounds and there is an early one. */
 static bool open_proof(struct run *run)
 {
@@ -542,11 +535,11 @@ static bool open_proof(struct run *run)
         return false;
     if (run->stopped && run->early.plan)
         return true;
-    if (run->options->below_ns > 0) { /* there is a plan, elsewhere */
-        raise_bounds(run, run->queue);
-        return true;
-    }
-    return run_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue);
+    bool elsewhere = run->options->below_ns > 0; /* there is a plan */
+    if (!elsewhere && !run_is_small(run))
+        return scout_large(run, run->queue);
+    raise_bounds(run, run->queue); /* little time here: scouts begin near what is found in the end */
+    return elsewhere || run->options->keep_all || scout(run, run->queue, propose_fits_easily);
 }
 
 /* Pauses after PROOF_WORK so that plans are judged, because who waits wants a good plan before a good bound. It counts
