@@ -321,6 +321,15 @@ def adapted(folder):
         check(f"{target}: {model}", code == 2 and ("rule model" in err), (code, err))
 
 
+def laid_out(folder):
+    """A plan of one micro-batch is priced by its own layout, as its launch is (gathers wait for bytes: 0.6 % were between them)."""
+    plan = folder / "plan.json"
+    code, _, err = cleave("plan", "gpt3-175b", "--cluster", "64x8:h100-sxm", "--batch", 1536, "--seq", 2048, "--target", "deepspeed", "-o", plan)
+    code, out, err = cleave("simulate", plan, "--json") if code == 0 else (code, "", err)
+    told, simulated = (json.loads(plan.read_text())["predicted"]["step_s"], json.loads(out)["step_s"]) if code == 0 else (0, 1)
+    check("as it is laid out", told == simulated, (told, simulated, err))
+
+
 def followed():
     """What is advised costs what was said when it is done, and can be written as it was told."""
     launch = "--recipe llama3_8b_pretrain_config train.global_batch_size=64"
@@ -367,6 +376,7 @@ def main():
         further_tokens(pathlib.Path(folder))
         whole_experts(pathlib.Path(folder))
         adapted(pathlib.Path(folder))
+        laid_out(pathlib.Path(folder))
     followed()
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out

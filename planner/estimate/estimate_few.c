@@ -288,7 +288,7 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
     struct estimate *whole = NULL;
     int periodic = is_periodic(plan) ? PERIODS_END * estimate_settled_micro_batches(plan) : plan->micro_batch_count;
     bool soon = effort_like(few, plan, plan->micro_batch_count) <= SOON;
-    if (few->prediction.micro_batches_simulated == 0 || (!soon && effort_like(few, plan, periodic) > SOON))
+    if ((few->prediction.micro_batches_simulated == 0 && !few->brief) || (!soon && effort_like(few, plan, periodic) > SOON))
         return true;
     if (!(soon ? estimate_plan(&whole, graph, plan, facts, err)
                : estimate_plan_periodic(&whole, model, graph, plan, facts, err)))
@@ -423,6 +423,7 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
         estimate->effort = kept->pace.further > 0 ? effort : effort_of_few(plan, effort);
         estimate->program_instrs = program_instrs(kept->pace.few.program);
         estimate->micro_batches_simulated = pace_micro_batches(&kept->pace);
+        estimate->brief = true;
         good = lacks || estimate->beaten || measure_paced(estimate, &kept->pace, &apart, facts, err);
     }
     paced_apart_close(&apart);
