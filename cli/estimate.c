@@ -86,7 +86,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     bool tells = !a->json && !inputs_is_stdout(a->output);
     if (a->output && !hand_out(cli, a->output, plan, estimate, &in, NULL, NULL, err))
         goto cleanup;
-    if (a->from && (a->json || tells) && !from_weigh(&from, &in, estimate, err))
+    if (a->from && a->json && !from_weigh(&from, &in, estimate, err))
         goto cleanup;
     if (a->json &&
         !hand_out(cli, NULL, plan, estimate, &in, prices.count > 0 ? &spending : NULL, a->from ? &from : NULL, err))
@@ -102,8 +102,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
             goto cleanup;
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
-        if (a->from)
+        if (a->from) {
+            fflush(cli->out); /* its changes may take long, and its price is known */
+            if (!from_weigh(&from, &in, estimate, err))
+                goto cleanup;
             from_say(cli, &from, estimate);
+        }
     }
     if (!estimate->prediction.fits)
         memory_account_fail(&estimate->prediction, err);

@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "cli/aim.h"
 #include "cli/from.h"
+#include "cli/progress.h"
 #include "planner/estimate/estimate.h"
 #include "planner/estimate/pace_shelf.h"
 #include "planner/program/schedule.h"
@@ -200,7 +201,7 @@ enum { LEAST_GAIN_SHARE = 2000 };
 
 /* Looks at all of the list, and keeps the best that take less than the launch, or fit where it does not. */
 static bool keep_best(struct from *from, struct inputs *in, struct change *list, int count,
-                      const struct estimate *estimate, struct error *err)
+                      const struct estimate *estimate, struct progress *progress, struct error *err)
 {
     bool fits = estimate->prediction.fits, good = true;
     int64_t own_ns = estimate->prediction.step_ns, step_ns;
@@ -208,11 +209,13 @@ static bool keep_best(struct from *from, struct inputs *in, struct change *list,
     struct pace_shelf paces;
     pace_shelf_open(&paces);
     for (int i = 0; i < count && good; i++) {
+        progress_say(progress, "changes of the launch, %d of %d", i, count);
         good = try_change(&step_ns, from, in, &list[i], &paces, worth_ns, fits) || fail_memory(err);
         if (good && step_ns > 0 && step_ns < worth_ns)
             keep(from, &list[i], step_ns);
     }
     pace_shelf_close(&paces);
+    progress_clear(progress);
     return good;
 }
 
@@ -293,24 +296,26 @@ bool from_weigh(struct from *from, struct inputs *in, const struct estimate *est
     const bool fits = estimate->prediction.fits;
     struct change *list = arena_alloc(&in->arena, MOST_CHANGES, sizeof *list);
     struct change *pairs = arena_alloc(&in->arena, MOST_PAIRS, sizeof *pairs);
+    struct progress progress;
     int64_t blocks = 0;
     if (!list || !pairs)
         return fail_memory(err);
+    progress_begin(&progress, in->cli, "estimate");
     for (int l = 0; l < in->graph->layer_count; l++)
         blocks += in->graph->layers[l].block >= 0;
     const struct launch own = from->read.launch;
     from->tried = list_changes(list, &own, blocks);
-    if (!keep_best(from, in, list, from->tried, estimate, err))
+    if (!keep_best(from, in, list, from->tried, estimate, &progress, err))
         return false;
     if (!fits && from->better_count == 0) {
         int more = list_large_changes(list + from->tried, &own, from->target);
         from->tried += more;
-        if (!keep_best(from, in, list + from->tried - more, more, estimate, err))
+        if (!keep_best(from, in, list + from->tried - more, more, estimate, &progress, err))
             return false;
     }
     if (from->better_count > 0)
         return true;
     /* those that fit are looked at for longer */
     from->pairs_tried = list_pairs(pairs, fits ? MOST_PAIRS / 4 : MOST_PAIRS, list, from->tried, &own);
-    return keep_best(from, in, pairs, from->pairs_tried, estimate, err);
+    return keep_best(from, in, pairs, from->pairs_tried, estimate, &progress, err);
 }

@@ -42,7 +42,8 @@ with tempfile.TemporaryDirectory() as folder:
     check("a loss of nothing", len(failed(results["step"])) == 1 and "first loss" in failed(results["step"])[0], results["step"]["bars"])
     by_name = results["step"]["rows"][0].get("by_name", [])
     check("kernels of a step, by what they are of", [row["count"] for row in by_name if (row["name"], row["of"]) == ("product", "mlp.up forward")] == [12], by_name[:5])
-    check("more than the device can do is no speed", len(failed(results["speed"])) == 1 and "more operations" in failed(results["speed"])[0] and
+    mfu = results["speed"]["rows"][0]["mfu"]  # above 1 where nothing is computed, unless the host was kept from its work; test_gpu_script.py has all cases
+    check("more than the device can do is no speed", [("more operations" in what) == (mfu > 1) for what in failed(results["speed"])] == [True] * (mfu > 1 or mfu < 0.45) and
           rows[MODEL + ", kernels"]["kernels"]["kernels"] > 100, results["speed"])
     predicted, bars = rows[MODEL], {bar["what"]: bar for bar in results["predict"]["bars"]}
     time_bar = bars[f"{MODEL}: |error| of the step's time"]  # what the host alone takes varies, so the bar may pass or fail: it says which of the row
