@@ -78,8 +78,8 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
                           size_t length, struct error *err);
 
 /* ---- the model ---- */
-/* Settings that describe the model, in the arena. False: something of it has no setting; `why` says what, and has failed
- * where memory was lacking to tell. */
+/* Settings that describe the model, in the arena. False: something of it has no setting; `why` says what, and has
+ * failed where memory was lacking to tell. */
 bool megatron_of_model(struct megatron_args *args, struct arena *arena, struct text *why, const struct model *model);
 /* The model that the settings describe; NULL: they lack its sizes, which is no failure unless err is filled. */
 struct model *megatron_model(const struct megatron_args *args, const char *name, struct error *err);

@@ -331,17 +331,17 @@ static bool has_better_like(const struct combination *list, int count, const str
 }
 
 /* Weighs what was not, and glances in the order of the closed form at each that may be the shortest after all. blindly:
- * until a plan is found, at all in their own order. Where what leads by the closed form does not fit, and nothing is found
- * that is about as short, others of the combination may be: without that llama-3-405b by accelerate's prices took 366 s
- * a step for 120. */
+ * until a plan is found, at all in their own order. Where what leads by the closed form does not fit, and nothing is
+ * found that is about as short, others of the combination may be: without that llama-3-405b by accelerate's prices took
+ * 366 s a step for 120. */
 static bool look(struct uniform_trial *t, struct combination *list, int count, bool blindly,
                  struct uniform_choice *choice, struct error *err)
 {
     bool good = true;
     for (int i = 0; i < count && good; i++)
         if (!list[i].glanced && list[i].formula_ns == 0)
-            good = blindly && choice->best < 0 ? glance(t, &list[i], false, choice, err)
-                                               : weigh(t, &list[i], choice, err);
+            good =
+                blindly && choice->best < 0 ? glance(t, &list[i], false, choice, err) : weigh(t, &list[i], choice, err);
     qsort(list, (size_t)count, sizeof *list, compare_formulas);
     for (int i = 0; i < count && good; i++)
         if (!list[i].glanced && list[i].formula_ns > 0 && list[i].formula_ns < below_ns(t) &&

@@ -51,8 +51,8 @@ enum {
     EARLY_GROWTH = 3,       /* It is looked for again when the proof has done so many times as much, so that a proof
                                that takes long keeps nobody waiting: scouts of llama-3-405b find 118 s, its proof soon
                                7.1. */
-    EARLY_GAIN_SHARE = 32,  /* Another early plan is one part in so many shorter: gpt-1t on 64x8 a100-sxm-80, batch 3072,
-                               simulated three more plans for 0.7 %, 1.6 s beside 0.8 of all else. */
+    EARLY_GAIN_SHARE = 32,  /* Another early plan has to be one part in so many shorter: for gpt-1t on 64x8 a100-sxm-80,
+                               batch 3072, three more were simulated for 0.7 %, 1.6 s beside 0.8 of all else. */
     EARLY_REFUSED = 16,     /* Configurations of which a plan did not fit: only with less memory are they tried again. */
 };
 

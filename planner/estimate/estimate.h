@@ -24,7 +24,7 @@ struct estimate {
                                     beaten, of the whole step */
     bool beaten;                 /* not worth it: neither memory nor time were looked at further */
     bool unplaced;               /* no layout would fit, so that none was made: its bytes are the fewest of any */
-    bool brief;                  /* laid out in little time: what waits for bytes may be told otherwise of the whole */
+    bool brief;                  /* its layout was (layout_ask): by a full one other instructions may wait for bytes */
     int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
 };
 

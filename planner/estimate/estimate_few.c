@@ -288,7 +288,8 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
     struct estimate *whole = NULL;
     int periodic = is_periodic(plan) ? PERIODS_END * estimate_settled_micro_batches(plan) : plan->micro_batch_count;
     bool soon = effort_like(few, plan, plan->micro_batch_count) <= SOON;
-    if ((few->prediction.micro_batches_simulated == 0 && !few->brief) || (!soon && effort_like(few, plan, periodic) > SOON))
+    if ((few->prediction.micro_batches_simulated == 0 && !few->brief) ||
+        (!soon && effort_like(few, plan, periodic) > SOON))
         return true;
     if (!(soon ? estimate_plan(&whole, graph, plan, facts, err)
                : estimate_plan_periodic(&whole, model, graph, plan, facts, err)))

@@ -6,7 +6,7 @@
 /* True when time is limited and no incumbent is there. */
 bool early_is_wanted(const struct run *run);
 /* Simulates, if it is wanted, the one of so many candidates that the walk finds shortest, where it is shorter than the
- * early plan so far. */
+ * early plan so far by one part in EARLY_GAIN_SHARE. */
 bool early_judge_of(struct run *run, const struct candidate *candidates, int count);
 /* Judges the first of all candidates so far. */
 bool early_judge(struct run *run);

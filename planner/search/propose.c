@@ -535,11 +535,11 @@ static bool open_proof(struct run *run)
         return false;
     if (run->stopped && run->early.plan)
         return true;
-    bool elsewhere = run->options->below_ns > 0; /* there is a plan */
-    if (!elsewhere && !run_is_small(run))
+    bool is_known = run->options->below_ns > 0; /* a plan is, elsewhere */
+    if (!is_known && !run_is_small(run))
         return scout_large(run, run->queue);
-    raise_bounds(run, run->queue); /* little time here: scouts begin near what is found in the end */
-    return elsewhere || run->options->keep_all || scout(run, run->queue, propose_fits_easily);
+    raise_bounds(run, run->queue); /* it takes little time here, and scouts begin near what is found in the end */
+    return is_known || run->options->keep_all || scout(run, run->queue, propose_fits_easily);
 }
 
 /* Pauses after PROOF_WORK so that plans are judged, because who waits wants a good plan before a good bound. It counts

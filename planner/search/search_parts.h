@@ -14,7 +14,7 @@ bool first_bounds_all(struct run *run);
  * that is much work it pauses, and propose_rest() ends what it began when plans are judged. */
 bool propose_first(struct run *run);
 bool propose_rest(struct run *run);
-/* Leaves that open, and lets the bound count it. */
+/* Ends a paused proof: what it leaves open counts in the bound. */
 void propose_leave(struct run *run);
 /* Solves, when time is over and no plan fits, one configuration after the other of those that fit easily and were not
  * tried, with a bound or without, until one has a plan. *found: it is a candidate. */
