@@ -3,6 +3,7 @@
  * between looks: ranks share cores. Messages of a lane travel on a communicator of their own, so lanes cannot mix. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/backends.h"
+#include "host/parallel.h"
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -250,11 +251,11 @@ bool cleave_transport_open(struct transport *out, struct error *err)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&c->woken, &clock);
     pthread_condattr_destroy(&clock);
-    if (pthread_create(&c->thread, NULL, comm_main, c) != 0) {
+    if (!thread_start(&c->thread, comm_main, c, "transport mpi", err)) {
         pthread_cond_destroy(&c->woken);
         pthread_mutex_destroy(&c->mutex);
         free(c);
-        return fail_kind(err, ERROR_ENVIRONMENT, "transport mpi: cannot start its thread");
+        return false;
     }
     pthread_mutex_lock(&c->mutex);
     while (!c->opened && !c->open_failed)

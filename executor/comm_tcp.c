@@ -8,6 +8,7 @@
 #include "executor/rendezvous.h"
 #include "executor/socket.h"
 #include "host/clock.h"
+#include "host/parallel.h"
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -377,8 +378,8 @@ static bool take_place(struct end *e, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "transport tcp: the system does not tell this rank's address");
     place.port = port;
     memcpy(place.host_name, m->host_name, sizeof place.host_name);
-    if (pthread_create(&e->acceptor, NULL, accept_main, e) != 0)
-        return fail_kind(err, ERROR_ENVIRONMENT, "transport tcp: cannot start its thread");
+    if (!thread_start(&e->acceptor, accept_main, e, "transport tcp", err))
+        return false;
     e->accepting = true;
     place_key(key, e->rank);
     return rendezvous_put(e->rendezvous, key, &place, sizeof place, err);

@@ -97,6 +97,8 @@ static bool explain(uint32_t code, bool is_signed, const struct hello *hello, co
     if (code == VERDICT_RANK)
         return fail_kind(err, ERROR_INPUT, "%s has a rank %u already: two processes were started with one rank", who,
                          hello->rank);
+    if (code == VERDICT_MEMORY)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s has no memory for rank %u", who, hello->rank);
     return fail_kind(err, ERROR_INPUT, "%s speaks another protocol: is it the same version of this program?", who);
 }
 

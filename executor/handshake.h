@@ -13,7 +13,7 @@ struct hello {
     uint32_t purpose, rank, rank_count;
     uint32_t lane; /* of a channel */
 };
-enum verdict { VERDICT_WELCOME, VERDICT_PROTOCOL, VERDICT_TOKEN, VERDICT_COUNT, VERDICT_RANK };
+enum verdict { VERDICT_WELCOME, VERDICT_PROTOCOL, VERDICT_TOKEN, VERDICT_COUNT, VERDICT_RANK, VERDICT_MEMORY };
 
 /* A token that nobody guesses, in printable characters. */
 bool token_make(char out[TOKEN_BYTES], struct error *err);

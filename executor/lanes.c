@@ -4,9 +4,11 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/lanes.h"
 #include "host/clock.h"
+#include "host/parallel.h"
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -223,11 +225,9 @@ static bool start_lane(struct lane_thread *lane, struct error *err)
     lane->queue = malloc((size_t)lane->count * sizeof *lane->queue);
     if (!lane->queue)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for lane %s", lane_names[which]);
-    if (pthread_create(&lane->thread, NULL, lane_main, lane) != 0)
-        return fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread for lane %s: out of memory, or of threads",
-                         lane_names[which]);
-    lane->started = true;
-    return true;
+    char work[32];
+    snprintf(work, sizeof work, "lane %s", lane_names[which]);
+    return lane->started = thread_start(&lane->thread, lane_main, lane, work, err);
 }
 
 bool lanes_new(struct lanes **out, const struct stage_program *stage, lane_run_function *run,

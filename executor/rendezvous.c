@@ -4,6 +4,7 @@
 #include "executor/rendezvous.h"
 #include "executor/rendezvous_wire.h"
 #include "host/clock.h"
+#include "host/parallel.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ struct rendezvous {
 
     pthread_mutex_t mutex; /* the rest */
     pthread_cond_t changed;
-    bool closing, gone, aborted;
+    bool closing, gone, aborted, short_of_memory;
     uint32_t serial;
     struct request *requests;
 };
@@ -74,6 +75,7 @@ bool frame_is_answer(const struct frame *f, int rank_count)
         return f->key_bytes == 0 && f->value_bytes == sizeof(int32_t);
     case FRAME_ABORT:
     case FRAME_FAREWELL:
+    case FRAME_NO_MEMORY:
         return f->key_bytes == 0 && f->value_bytes == 0;
     case FRAME_PUT:
     case FRAME_GET:
@@ -231,6 +233,11 @@ static bool hear(struct rendezvous *r, bool *farewell)
     case FRAME_ABORT:
         schedule_abort(r);
         return true;
+    case FRAME_NO_MEMORY:
+        pthread_mutex_lock(&r->mutex);
+        r->short_of_memory = true;
+        pthread_mutex_unlock(&r->mutex);
+        return false;
     case FRAME_FAREWELL:
     case FRAME_PUT: /* these three are no answers, as was seen above */
     case FRAME_GET:
@@ -287,6 +294,9 @@ static bool gone(const struct rendezvous *r, struct error *err)
 {
     if (r->aborted)
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: the job was aborted", r->meeting.rank);
+    if (r->short_of_memory)
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: %s has no memory for what it must tell", r->meeting.rank,
+                         r->who);
     return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: %s has closed the connection", r->meeting.rank, r->who);
 }
 
@@ -348,13 +358,14 @@ static bool request(struct rendezvous *r, enum frame_kind kind, const char *key,
     const struct frame frame = {
         .kind = (uint32_t)kind, .serial = q->serial, .key_bytes = (uint32_t)strlen(key), .value_bytes = (uint32_t)bytes
     };
-    bool said = say(r, &frame, key, value);
+    if (!say(r, &frame, key, value))
+        shutdown(r->fd, SHUT_RDWR); /* what has come already is heard first: it may tell why */
     pthread_mutex_lock(&r->mutex);
-    bool ok = said ? wait_answer(r, q, key, err) : gone(r, err);
+    bool ok = wait_answer(r, q, key, err);
     unlink_request(r, q);
     pthread_mutex_unlock(&r->mutex);
     if (ok && q->refused && q->teller < 0)
-        ok = fail_kind(err, ERROR_ENVIRONMENT, "rank %d: rank 0 has no room for '%s'", r->meeting.rank, key);
+        ok = fail_kind(err, ERROR_ENVIRONMENT, "rank %d: rank 0 has no memory for '%s'", r->meeting.rank, key);
     else if (ok && q->refused)
         ok = fail_kind(err, ERROR_BUG, "rank %d: '%s' was told before by rank %d, and otherwise", r->meeting.rank, key,
                        q->teller);
@@ -437,8 +448,7 @@ bool rendezvous_open(struct rendezvous **out, const struct meeting *meeting, voi
     bool ok = (r->lines && r->wake >= 0) || fail_kind(err, ERROR_ENVIRONMENT, "no memory for the rendezvous");
     ok = ok && (meeting->rank > 0 || listen_here(r, err)) && join(r, err);
     r->heard_ns = clock_now_ns();
-    if (ok && !(r->running = pthread_create(&r->thread, NULL, rendezvous_main, r) == 0))
-        ok = fail_kind(err, ERROR_ENVIRONMENT, "cannot start the rendezvous' thread");
+    r->running = ok = ok && thread_start(&r->thread, rendezvous_main, r, "the rendezvous", err);
     if (!ok) {
         rendezvous_close(r);
         return false;

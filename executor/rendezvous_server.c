@@ -5,6 +5,7 @@
 #include "executor/door.h"
 #include "executor/rendezvous_wire.h"
 #include "host/clock.h"
+#include "host/parallel.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,9 +43,10 @@ struct rendezvous_server {
     int wake, rank_count;
     int64_t silence_ns;
     struct door *door;
-    struct client **clients;   /* (rank_count) NULL: never came */
-    struct status_line *lines; /* (rank_count) */
-    struct pollfd *polls;      /* (rank_count + DOOR_POLLS + 1) */
+    struct client **clients;    /* (rank_count) NULL: never came */
+    struct client *next_client; /* for who is welcome next, so that there is memory for whoever is; NULL: none yet */
+    struct status_line *lines;  /* (rank_count) */
+    struct pollfd *polls;       /* (rank_count + DOOR_POLLS + 1) */
     struct stored *values;
     struct wish *wishes;
     int value_count, wish_count, failed;
@@ -66,6 +68,7 @@ bool frame_is_request(const struct frame *f)
     case FRAME_DONE:
     case FRAME_REFUSED:
     case FRAME_VIEW:
+    case FRAME_NO_MEMORY:
         break;
     }
     return false;
@@ -88,6 +91,18 @@ static void flush_out(struct rendezvous_server *s, int rank)
     }
 }
 
+/* Keeps a frame, whose body is of two pieces, until it is sent: the whole of it, or, where memory is short, nothing. */
+static void keep_frame(struct client *c, const struct frame *frame, const void *first, size_t first_bytes,
+                       const void *second)
+{
+    const size_t whole = c->out.length;
+    text_add_bytes(&c->out, (const char *)frame, sizeof *frame);
+    text_add_bytes(&c->out, first, first_bytes);
+    text_add_bytes(&c->out, second, frame->value_bytes - first_bytes);
+    if (c->out.failed)
+        c->out.length = whole;
+}
+
 static void send_frame(struct rendezvous_server *s, int rank, enum frame_kind kind, uint32_t serial, const void *body,
                        size_t bytes)
 {
@@ -95,8 +110,7 @@ static void send_frame(struct rendezvous_server *s, int rank, enum frame_kind ki
     const struct frame frame = { .kind = (uint32_t)kind, .serial = serial, .value_bytes = (uint32_t)bytes };
     if (!c || c->fd < 0 || c->out.length + bytes > KEPT_BYTES_MAX)
         return;
-    text_add_bytes(&c->out, (const char *)&frame, sizeof frame);
-    text_add_bytes(&c->out, body, bytes);
+    keep_frame(c, &frame, body, bytes, NULL);
     flush_out(s, rank);
 }
 
@@ -118,9 +132,7 @@ static void send_view(struct rendezvous_server *s, int rank, bool all)
         head.progress += s->lines[r].progress;
     size_t lines = head.line_count * sizeof *s->lines;
     const struct frame frame = { .kind = FRAME_VIEW, .value_bytes = (uint32_t)(sizeof head + lines) };
-    text_add_bytes(&c->out, (const char *)&frame, sizeof frame);
-    text_add_bytes(&c->out, (const char *)&head, sizeof head);
-    text_add_bytes(&c->out, (const char *)s->lines, lines);
+    keep_frame(c, &frame, &head, sizeof head, s->lines);
     flush_out(s, rank);
 }
 
@@ -260,9 +272,10 @@ static void take_request(struct rendezvous_server *s, int rank, const struct fra
         }
         return;
     case FRAME_FAREWELL:
-    case FRAME_DONE: /* these three are no requests: take_frames() sends who says them away */
+    case FRAME_DONE: /* these four are no requests: take_frames() sends who says them away */
     case FRAME_REFUSED:
     case FRAME_VIEW:
+    case FRAME_NO_MEMORY:
         s->clients[rank]->left |= frame->kind == FRAME_FAREWELL;
         return;
     }
@@ -306,22 +319,23 @@ static void listen_to(struct rendezvous_server *s, int rank)
 /* ---- the door ---- */
 static enum verdict judge(void *self, const struct hello *hello)
 {
-    const struct rendezvous_server *s = self;
+    struct rendezvous_server *s = self;
     if (hello->purpose != PURPOSE_RENDEZVOUS)
         return VERDICT_PROTOCOL;
     if (hello->rank_count != (uint32_t)s->rank_count)
         return VERDICT_COUNT;
-    return hello->rank < hello->rank_count && !s->clients[hello->rank] ? VERDICT_WELCOME : VERDICT_RANK;
+    if (hello->rank >= hello->rank_count || s->clients[hello->rank])
+        return VERDICT_RANK;
+    if (!s->next_client)
+        s->next_client = calloc(1, sizeof *s->next_client);
+    return s->next_client ? VERDICT_WELCOME : VERDICT_MEMORY;
 }
 
 static void admit(void *self, const struct hello *hello, int fd)
 {
     struct rendezvous_server *s = self;
-    struct client *c = calloc(1, sizeof *c);
-    if (!c) {
-        close(fd);
-        return;
-    }
+    struct client *c = s->next_client;
+    s->next_client = NULL;
     c->fd = fd;
     c->heard_ns = clock_now_ns();
     s->clients[hello->rank] = c;
@@ -368,8 +382,12 @@ static bool serve(struct rendezvous_server *s)
             flush_out(s, r);
         if (of_clients[r].revents & ~POLLOUT)
             listen_to(s, r);
-        if (c->fd >= 0 && c->out.failed) /* no memory for what it must hear */
+        if (c->fd >= 0 && c->out.failed) {
+            const struct frame frame = { .kind = FRAME_NO_MEMORY };
+            flush_out(s, r);
+            send(c->fd, &frame, c->out.length == 0 ? sizeof frame : 0, MSG_NOSIGNAL | MSG_DONTWAIT);
             lose(s, r, RANK_LOST);
+        }
     }
     door_serve(s->door, s->polls + 1, door_count);
     if (s->silence_ns != INT64_MAX)
@@ -435,6 +453,7 @@ static void server_free(struct rendezvous_server *s)
         next = wish->next;
         free(wish);
     }
+    free(s->next_client);
     door_close(s->door);
     if (s->wake >= 0)
         close(s->wake);
@@ -464,9 +483,7 @@ bool rendezvous_server_open(struct rendezvous_server **out, int listener, int ra
         ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for a rendezvous of %d ranks", rank_count);
     for (int r = 0; ok && r < rank_count; r++)
         s->lines[r].rank = r;
-    if (ok && pthread_create(&s->thread, NULL, server_main, s) != 0)
-        ok = fail_kind(err, ERROR_ENVIRONMENT, "cannot start the rendezvous' thread");
-    if (!ok) {
+    if (!ok || !thread_start(&s->thread, server_main, s, "the rendezvous", err)) {
         server_free(s);
         return false;
     }

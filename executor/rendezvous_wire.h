@@ -7,11 +7,12 @@ enum frame_kind {
     FRAME_PUT = 1, /* key, value; answered by DONE or REFUSED */
     FRAME_GET,     /* key; answered by DONE with the value, when there is one */
     FRAME_DONE,
-    FRAME_REFUSED, /* int32_t: the rank that told it before; -1: there is no room */
-    FRAME_BEAT,    /* to the server: struct beat; answered by VIEW */
-    FRAME_VIEW,    /* to a process: struct view_head, struct status_line[] */
-    FRAME_ABORT,   /* both ways */
-    FRAME_FAREWELL /* both ways: whoever says it leaves in order */
+    FRAME_REFUSED,  /* int32_t: the rank that told it before; -1: there is no memory */
+    FRAME_BEAT,     /* to the server: struct beat; answered by VIEW */
+    FRAME_VIEW,     /* to a process: struct view_head, struct status_line[] */
+    FRAME_ABORT,    /* both ways */
+    FRAME_FAREWELL, /* both ways: whoever says it leaves in order */
+    FRAME_NO_MEMORY /* to a process: for what comes next; the connection ends */
 };
 struct frame {
     uint32_t kind, serial; /* of the request, repeated in its answer */

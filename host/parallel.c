@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include "host/parallel.h"
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct work {
@@ -30,4 +29,10 @@ void parallel_for(int jobs, int count, void (*body)(void *context, int index), v
     take_pieces(&work);
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+}
+
+bool thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *work, struct error *err)
+{
+    return pthread_create(out, NULL, body, argument) == 0 ||
+           fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread for %s: out of memory, or of threads", work);
 }
