@@ -39,6 +39,9 @@ static bool number(const struct verb *verb, const struct option *option, const c
     char *end;
     errno = 0;
     double parsed = strtod(value, &end);
+    if (end > value && (!strcmp(end, "k") || !strcmp(end, "K")) && option->type == OPTION_INT)
+        return fail(err, "cleave %s: --%s: expected a whole number, found '%s': type %.15g (times 1024) or %.15g",
+                    verb->name, option->name, value, 1024 * parsed, 1000 * parsed);
     if (end == value || *end || errno == ERANGE || !isfinite(parsed) ||
         (option->type == OPTION_INT && parsed != floor(parsed)))
         return fail(err, "cleave %s: --%s: expected %s, found '%s'", verb->name, option->name,

@@ -63,6 +63,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
+        ([*plan, "--seq", "128k"], "--seq: expected a whole number, found '128k': type 131072 \\(times 1024\\) or 128000"),
         ([*plan, "--fix", "qqqqqqqq=1"], "known: tp, cp, turns, pp, dp, micro-batch, sp, tp-by, cp-by, dp-by, ep-over, ep, order, hsdp, schedule, interleave, extra-in-flight, bucket, prefetch, loss-chunks, zero, recompute, recompute-except, offload, slices, reshard, replicate"),
         ([*plan, "--fix", "layer[0-1].pp=1"], "layers have no key 'pp'; known: tp, sp, hsdp, zero, recompute, recompute-except, offload, slices, reshard, replicate"),
         ([*plan, "--fix", "replicate=q+qq"], "replicate: expected one of none or, joined by \\+, some of embed, .*; found 'q\\+qq'"),

@@ -282,13 +282,6 @@ static bool set_own_least(struct solver *s, int level)
     return own->path_ns && own->step_ns;
 }
 
-/* True when what of a level's prices does not depend on the number in flight is that of the one before. */
-static bool repeats(const struct solver *s, int level)
-{
-    return level > 0 && s->levels[level].table == s->levels[level - 1].table &&
-           s->levels[level].micro_batches == s->levels[level - 1].micro_batches;
-}
-
 static void set_most(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
@@ -296,7 +289,7 @@ static void set_most(struct solver *s)
     for (int c = 0; c < s->classes; c++) {
         path[c] = high[c] = 0; /* the most that one layer of the class adds */
         for (int at = 0; at < s->level_count; at++)
-            for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
+            for (int i = 0; i < s->strategies; i++) {
                 const struct layer_price *p = price_at(s->levels[at].table, c, i);
                 const struct knapsack_option o = make_option(s, at, p, false, 0);
                 path[c] = max_i64(path[c], path_ns(p));

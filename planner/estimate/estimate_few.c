@@ -305,12 +305,6 @@ static bool waits(const struct estimate *few, int64_t few_ns)
     return few->prediction.step_ns - few->apart_ns > few_ns / WAITS_SHARE;
 }
 
-static bool is_doubted(const struct plan *plan, const struct estimate *few, int64_t few_ns)
-{
-    return !schedules[plan->schedule]->asynchronous &&
-           (llabs(few->prediction.step_ns - few_ns) > few_ns / DOUBT_SHARE || waits(few, few_ns));
-}
-
 /* Gives what the further micro-batches take by the pace of a longer step, since in full pipelines one is like the
  * other. Of chunks, whose passes come in a longer pattern, more are looked at. Neither step is laid out where the few
  * micro-batches hardly wait for bytes that are used again. */
@@ -357,7 +351,8 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
         (*out)->effort = effort_of_few(plan, (*out)->effort);
     if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
         bool good = true;
-        if (is_doubted(plan, *out, few_ns))
+        int64_t off_ns = llabs((*out)->prediction.step_ns - few_ns);
+        if (!schedules[plan->schedule]->asynchronous && (off_ns > few_ns / DOUBT_SHARE || waits(*out, few_ns)))
             good = simulate_more(&more_ns, *out, few_ns, model, plan, facts, err);
         else
             more_ns = longer_ns(plan, &(*out)->prediction, few_ns, more_ns);

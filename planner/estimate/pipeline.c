@@ -184,8 +184,8 @@ static void run_forward(struct walking *w, const struct event *pass)
             const struct layer_price *price = prices_of(w->p, pass->number)[l];
             int64_t gather_ns =
                 price->gather_forward_ns + (w->pieces[pass->number].gathered ? 0 : price->gather_once_ns);
-            run_use(w->p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
-                    gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
+            run_use(w->p, s, price->forward_ns, gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm),
+                    price->rest_forward_ns);
             count = 1;
         }
         l += count;
@@ -201,8 +201,7 @@ static void run_backward_layer(const struct pipeline *p, struct stage_walk *s, c
 {
     bool inputs = kind != ACTION_BACKWARD_WEIGHT, weights = kind != ACTION_BACKWARD_INPUT;
     int64_t gather_ns = inputs ? price->gather_backward_ns : 0, reduce_ns = weights ? price->reduce_ns : 0,
-            path_ppm = price->path_loss_backward_ppm, lane_ppm = price->lane_loss_backward_ppm;
-    int64_t alone_ns = phase_ns(price, kind) + lost_ns(gather_ns + reduce_ns, path_ppm);
+            lane_ppm = price->lane_loss_backward_ppm, alone_ns = phase_ns(price, kind);
     int64_t begin =
         run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm), inputs ? price->rest_backward_ns : 0);
     struct pending *pending = &s->pending[ring(s->uses - 1)];

@@ -56,18 +56,16 @@ bool explainer_ends(struct explainer *e)
 
 /* ---- plans, lowered once ---- */
 
-static bool same_plan(const struct plan *a, const struct plan *b)
-{
-    return a->layer_count == b->layer_count && a->batch == b->batch && a->sequence == b->sequence &&
-           plan_hash(a) == plan_hash(b);
-}
-
 /* Finds the plan's place in the store; -1: it is not there. */
 static int find_known(const struct explainer *e, const struct plan *plan)
 {
     int i = 0;
-    while (i < e->known_count && !same_plan(e->known[i].explained->plan, plan))
-        i++;
+    for (; i < e->known_count; i++) {
+        const struct plan *own = e->known[i].explained->plan;
+        if (own->layer_count == plan->layer_count && own->batch == plan->batch && own->sequence == plan->sequence &&
+            plan_hash(own) == plan_hash(plan))
+            break;
+    }
     return i < e->known_count ? i : -1;
 }
 

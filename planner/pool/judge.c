@@ -249,12 +249,16 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     return next;
 }
 
-/* Passes over those that take more than half of what is left of the budget as long as others take less, since each
- * would be simulated in place of many. */
-static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t left)
+/* Gives the candidate that is expected to be best, or, of those expected to be about as good, a cheaper one. */
+static struct candidate *next_cheap(struct run *run, bool hopeful, int64_t most_effort)
 {
-    struct candidate *next = next_kind(run, hopeful, left / 2);
-    return next ? next : next_kind(run, hopeful, INT64_MAX);
+    struct candidate *next = next_kind(run, hopeful, most_effort), *cheaper = next;
+    int64_t least_ns = next ? judge_expected_ns(run, next) : 0;
+    while (cheaper && judge_expected_ns(run, cheaper) <= least_ns + least_ns / CHEAPER_SHARE) {
+        next = cheaper;
+        cheaper = next_kind(run, hopeful, estimate_effort(next->plan) / 2);
+    }
+    return next;
 }
 
 /* Gives the bytes of the stage that keeps most on the host. */
@@ -440,6 +444,15 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
     return good;
 }
 
+bool judge_lacks_memory(struct run *run, const struct candidate *c, bool *lacks)
+{
+    struct arena arena = { 0 };
+    struct prediction needed;
+    bool good = lacks_memory(run, c, &arena, &needed, lacks, run->err);
+    arena_free(&arena);
+    return good;
+}
+
 /* Spares lowering a plan that lacks memory by its prices, but counts it: else others would be in its place. */
 static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, bool *lacks)
 {
@@ -484,7 +497,7 @@ bool judge_candidates(struct run *run)
         struct candidate *c = more ? next_fresh(run) : NULL;
         bool fresh = c && c->ranked_ns < run_best_step_ns(run);
         if (!fresh)
-            c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
+            c = !enough || spent < budget ? next_cheap(run, enough, INT64_MAX) : NULL;
         if (!c || (run->options->most_instrs > 0 && estimate_instrs(c->plan) > run->options->most_instrs))
             return true;
         if (!judge_one(run, c, fresh ? &on_families : &spent))
@@ -506,7 +519,7 @@ bool judge_more(struct run *run)
         struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * JUDGE_BUDGET - spent);
         bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;
         if (is_dear)
-            c = next_kind(run, hopeful, DEAR_BUDGETS * JUDGE_BUDGET);
+            c = next_cheap(run, hopeful, DEAR_BUDGETS * JUDGE_BUDGET);
         if (!c || (is_dear && c->ranked_ns >= run_best_step_ns(run)))
             return true;
         if (!judge_one(run, c, &spent))

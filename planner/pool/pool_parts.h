@@ -63,9 +63,7 @@ bool judge_candidates(struct run *run);
 bool judge_more(struct run *run);
 /* Simulates candidates as far as the budget goes beyond *spent, until one is shorter than the best. */
 bool judge_better(struct run *run, int64_t *spent, bool *better);
-/* Simulates the candidate's plan, a second time where its memory says little the first time; *spent grows by the
- * effort.
- */
+/* Simulates the candidate's plan, a second time where its memory says little the first time. *spent grows. */
 bool judge_simulate(const struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out,
                     int64_t *spent, struct error *err);
 /* Solves the candidate's configuration anew with less memory for all its stages, as the one that lacks most needs it.
@@ -79,6 +77,8 @@ bool judge_settle(struct run *run);
 /* Simulates one plan, at the price of few micro-batches. */
 bool judge_plan(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                 struct estimate **out, struct error *err);
+/* Tells whether the candidate's plan is known not to fit without lowering it. */
+bool judge_lacks_memory(struct run *run, const struct candidate *c, bool *lacks);
 
 /* judge_expected.c: gives what the judge said that it takes at least; 0 where it said nothing. */
 int64_t judge_simulated_ns(const struct candidate *c);

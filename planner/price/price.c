@@ -309,17 +309,19 @@ static struct layer_price without_prefetch(struct layer_price p)
     return p;
 }
 
-/* Slows computations beside the lane. Of what it moves then, t times as long as alone, they do one part in c: they lose
- * t (1 - 1 / c) of each ns alone. It is no more than all of it, so that no prefetch is longer than none. Where
- * transfers outlast computations it is too much, by up to 40 % of a step; a loss that ends there chose no better. */
+/* Slows the path beside the lane. Of what it moves then, t times as long as alone, computations do one part in c: they
+ * lose t (1 - 1 / c) of each ns alone; transfers lose what they share of links. It is no more than all of it, so that
+ * no prefetch is longer than none. Where transfers outlast computations it is too much, by up to 40 % of a step; a loss
+ * that ends there chose no better. */
 static struct layer_price beside_transfers(struct layer_price p, const struct facts *facts)
 {
     double compute, transfers;
     facts_slow_down(facts, 1, &compute, &transfers); /* the facts are one type's */
-    double loss = fmin(transfers * (1 - 1 / compute), 1);
+    double loss = transfers * (1 - 1 / compute);
     int64_t lane_loss_ppm = (int64_t)(1e6 * fmin(transfers - 1, 1)); /* as is_beyond() of the walk expects */
-    p.forward_ns += (int64_t)(loss * (double)p.gather_forward_ns);
-    p.backward_ns += (int64_t)(loss * (double)(p.gather_backward_ns + p.reduce_ns));
+    p.forward_ns += (int64_t)(fmin(loss + 1e-6 * (double)p.path_loss_forward_ppm, 1) * (double)p.gather_forward_ns);
+    p.backward_ns += (int64_t)(fmin(loss + 1e-6 * (double)p.path_loss_backward_ppm, 1) *
+                               (double)(p.gather_backward_ns + p.reduce_ns));
     p.lane_loss_forward_ppm += lane_loss_ppm;
     p.lane_loss_backward_ppm += lane_loss_ppm;
     return p;

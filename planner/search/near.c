@@ -13,13 +13,6 @@ static int compare_candidates(const void *a, const void *b)
     return (x->config > y->config) - (x->config < y->config);
 }
 
-/* True when the two share out stages, layers and batches alike. */
-static bool is_kin(const struct config *a, const struct config *b)
-{
-    return a->stages == b->stages && config_tensor(a) == config_tensor(b) && config_data(a) == config_data(b) &&
-           mesh_expert(&a->mesh) == mesh_expert(&b->mesh);
-}
-
 /* Lists the candidates' configurations, and those that differ in prefetch alone, since these may need less memory. */
 static bool list_candidates(struct run *run)
 {
@@ -63,10 +56,13 @@ static bool list_others(struct run *run)
     for (int i = 0; i < count && list[i].bound_ns < far_ns && result->near_count - first < OTHER_FACTS_BOUNDED; i++) {
         const struct config *config = &run->configs[list[i].index];
         int kin = config->meshes > 0 ? OTHER_FACTS_KIN : 0;
-        for (int k = 0; k < result->near_count && kin < OTHER_FACTS_KIN; k++)
-            kin += config_equal_but(&result->near[k], config, BUT_PREFETCH)
-                       ? OTHER_FACTS_KIN
-                       : k >= first && is_kin(&result->near[k], config);
+        for (int k = 0; k < result->near_count && kin < OTHER_FACTS_KIN; k++) {
+            const struct config *other = &result->near[k];
+            bool alike = k >= first && other->stages == config->stages &&
+                         config_tensor(other) == config_tensor(config) && config_data(other) == config_data(config) &&
+                         mesh_expert(&other->mesh) == mesh_expert(&config->mesh);
+            kin += config_equal_but(other, config, BUT_PREFETCH) ? OTHER_FACTS_KIN : alike;
+        }
         if (kin < OTHER_FACTS_KIN)
             result->near[result->near_count++] = *config;
     }

@@ -33,14 +33,6 @@ static int64_t step_of(const struct candidate *c)
     return c->simulated_ns > 0 ? c->simulated_ns : c->ranked_ns;
 }
 
-/* True when the stages of both have the same meshes. */
-static bool same_meshes(const struct config *a, const struct config *b)
-{
-    size_t bytes = (size_t)a->shape_count * sizeof *a->turns;
-    return a->meshes == b->meshes && a->shape_count == b->shape_count &&
-           (a->shape_count == 0 || !memcmp(a->turns, b->turns, bytes));
-}
-
 static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, bool small)
 {
     const struct config *config = &run->configs[c->config];
@@ -80,8 +72,10 @@ static void find_leaders(const struct run *run, struct trial *t)
 static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
-           same_meshes(config, leader) && config->prefetch == leader->prefetch &&
-           config->bucket_bytes == leader->bucket_bytes &&
+           config->meshes == leader->meshes && config->shape_count == leader->shape_count &&
+           (config->shape_count == 0 ||
+            !memcmp(config->turns, leader->turns, (size_t)config->shape_count * sizeof *config->turns)) &&
+           config->prefetch == leader->prefetch && config->bucket_bytes == leader->bucket_bytes &&
            (config->order.index == leader->order.index || joined_ends_are(config)) &&
            (config->micro == leader->micro || config->micro == 2 * leader->micro);
 }
@@ -241,14 +235,20 @@ static void end_turns(struct run *run)
         run->candidates[i].judged = true;
 }
 
-/* Gives the least step by the walk of the candidates that were proposed here and not judged. */
-static int64_t best_walked(const struct run *run)
+/* Lowers *best_ns to the least step by the walk of the candidates that were proposed here, not judged, and that have
+ * room by their prices: of others the judge makes longer plans. */
+static bool note_best_walked(struct run *run, int64_t *best_ns)
 {
-    int64_t best_ns = INT64_MAX;
-    for (int i = 0; i < run->result->certificate.ranked; i++)
-        if (run->candidates[i].origin == run->part && !run->candidates[i].judged)
-            best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
-    return best_ns;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        const struct candidate *c = &run->candidates[i];
+        bool lacks = false;
+        if (c->origin != run->part || c->judged || c->ranked_ns >= *best_ns)
+            continue;
+        if (!judge_lacks_memory(run, c, &lacks))
+            return false;
+        *best_ns = lacks ? *best_ns : c->ranked_ns;
+    }
+    return true;
 }
 
 static bool stretch_of(struct trial *t, const struct config *config, double *out)
@@ -364,7 +364,8 @@ static bool try_proposals(struct trial *t)
         if (!rank_more(run, before, far_ns))
             return false;
         pass_over(run, far_ns - 1); /* whose walk was ended early */
-        best_ns = min_i64(best_ns, best_walked(run));
+        if (!note_best_walked(run, &best_ns))
+            return false;
     }
     return share_solutions(t, at);
 }

@@ -30,19 +30,14 @@ struct search {
     int64_t ns;
 };
 
-static bool same_work(const struct instr *a, const struct instr *b, int micro_batches)
-{
-    int micro = a->micro < 0 ? a->micro : a->micro + micro_batches;
-    return instr_alike(a, b) && b->micro == micro && a->layer == b->layer && a->wait_count == b->wait_count;
-}
-
 /* Waits for what is near are at the same distance; the others are looked at where the cut is known. */
 static bool succeeds(const struct search *s, int stage, int index, int length)
 {
     const struct stage_program *list = &s->program->stages[stage];
     const struct instr *a = &list->instrs[index], *b = &list->instrs[index + length];
     const struct span *before = &s->timeline->ranks[stage].spans[index], *after = before + length;
-    if (!same_work(a, b, s->micro_batches) || after->start_ns - before->start_ns != s->ns ||
+    if (!instr_alike(a, b) || b->micro != (a->micro < 0 ? a->micro : a->micro + s->micro_batches) ||
+        a->layer != b->layer || a->wait_count != b->wait_count || after->start_ns - before->start_ns != s->ns ||
         after->finish_ns - before->finish_ns != s->ns)
         return false;
     for (int k = 0; k < a->wait_count; k++)

@@ -125,6 +125,12 @@ static bool make_least(struct workbench *bench, const struct config *config, con
     return true;
 }
 
+/* Gives what is no less with any prefetch: what of the path's transfers meets the lane's hangs on it. Prices round. */
+static int64_t without_loss(int64_t path_ns, int64_t moved_ns, int64_t loss_ppm)
+{
+    return path_ns - mul_div_i64(moved_ns, loss_ppm, 1000000, MAX_TIME_NS) - (loss_ppm > 0);
+}
+
 /* Raises the least to the path and the reductions of the table that has a prefetch of one layer. */
 static bool add_known(struct workbench *bench, const struct config *config, const struct price_table *like,
                       const struct price_table **least, struct error *err)
@@ -139,8 +145,10 @@ static bool add_known(struct workbench *bench, const struct config *config, cons
         const struct layer_price *p = &like->prices[i];
         if (like->strategies[i % like->strategy_count].layer.recompute == RECOMPUTE_BLOCK)
             continue; /* passes of several layers run again at once: what they gather holds reductions up otherwise */
-        own->forward_ns = max_i64(own->forward_ns, p->forward_ns);
-        own->backward_ns = max_i64(own->backward_ns, p->backward_ns);
+        own->forward_ns =
+            max_i64(own->forward_ns, without_loss(p->forward_ns, p->gather_forward_ns, p->path_loss_forward_ppm));
+        own->backward_ns = max_i64(own->backward_ns, without_loss(p->backward_ns, p->gather_backward_ns + p->reduce_ns,
+                                                                  p->path_loss_backward_ppm));
         own->step_ns = max_i64(own->step_ns, p->step_ns);
         own->reduce_ns = p->reduce_ns;
         own->reduce_last_ns = p->reduce_last_ns;
