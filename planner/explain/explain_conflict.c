@@ -197,7 +197,7 @@ static void add_multiples(const struct explainer *e, const struct space *space, 
 }
 
 /* Lists sizes as variations: the cluster given, its nodes joined, multiples of what degrees need, more nodes, fewer. */
-static void sizes_of(const struct explainer *e, const struct space *space, uint32_t set, struct sizes *s)
+static void sizes_of(const struct explainer *e, const struct space *space, uint64_t set, struct sizes *s)
 {
     bool free_devices = !(set >> CONSTRAINT_DEVICES & 1);
     int units = variation_units(e->facts->cluster);
@@ -221,7 +221,7 @@ static void sizes_of(const struct explainer *e, const struct space *space, uint3
 
 /* Finds a plan on that size, with any batch that the constraints leave. */
 static bool plan_of_size(struct explainer *e, struct space space, const struct graph *graph,
-                         const struct variation *size, uint32_t set, bool whole, const struct explained **plan,
+                         const struct variation *size, uint64_t set, bool whole, const struct explained **plan,
                          struct error *err)
 {
     struct varied varied;
@@ -239,7 +239,7 @@ static bool plan_of_size(struct explainer *e, struct space space, const struct g
     return good;
 }
 
-static bool has_plan(void *self, uint32_t set, bool *out, struct error *err)
+static bool has_plan(void *self, uint64_t set, bool *out, struct error *err)
 {
     struct explainer *e = self;
     struct space space = e->options.space;
@@ -534,15 +534,15 @@ static bool find_changes(struct explainer *e, struct conflict *out, struct error
     return true;
 }
 
-static uint32_t constraints_in_force(const struct explainer *e)
+static uint64_t constraints_in_force(const struct explainer *e)
 {
-    uint32_t set =
-        UINT32_C(1) << CONSTRAINT_BATCH | UINT32_C(1) << CONSTRAINT_DEVICES | UINT32_C(1) << CONSTRAINT_MEMORY;
+    uint64_t set =
+        UINT64_C(1) << CONSTRAINT_BATCH | UINT64_C(1) << CONSTRAINT_DEVICES | UINT64_C(1) << CONSTRAINT_MEMORY;
     if (joins_nodes(e))
-        set |= UINT32_C(1) << CONSTRAINT_NODE;
+        set |= UINT64_C(1) << CONSTRAINT_NODE;
     for (int choice = 0; choice < CHOICE_COUNT; choice++)
         if (!space_is_default(&e->options.space, (enum space_choice)choice))
-            set |= UINT32_C(1) << (CONSTRAINT_CHOICE + choice);
+            set |= UINT64_C(1) << (CONSTRAINT_CHOICE + choice);
     return set;
 }
 
@@ -566,7 +566,7 @@ static bool find_missing(struct explainer *e, struct conflict *out, struct error
 
 static bool find_conflict(struct explainer *e, struct conflict *out, struct error *err)
 {
-    uint32_t all = constraints_in_force(e);
+    uint64_t all = constraints_in_force(e);
     bool has_solution = false;
     *out = (struct conflict){ .available_bytes = facts_most_bytes(e->facts) };
     if (!has_plan(e, all, &has_solution, err))
