@@ -24,6 +24,8 @@ PLANNER = {"knapsack": 1, "plan": 1, "facts": 2, "program": 3, "layout": 4, "cos
 # that solves, so that no mistake is made twice; the verifier shares nothing with what made the program.
 NEVER = {"layout": {"cost"}, "lower": {"cost", "verify", "sim", "space"}, "verify": {"cost", "lower", "sim", "space"},
          "check": {"cut", "pool", "search", "explain"}, "bound": {"cut", "tables", "estimate"}, "estimate": {"tables", "bound"}}
+# The checker includes structs of cut/ and pool/, of which it takes no symbol; of these rooms it includes nothing either.
+NEVER_INCLUDED = {"check": {"search", "explain"}}
 SIDEWAYS = {  # edges that the table above forbids, each with its reason
     ("plan", "planner/program/lanes.def"): "a dimension names its lane",
     ("plan", "planner/program/schedule.h"): "a plan names its schedule, whose own rules it checks",
@@ -64,6 +66,8 @@ def check_edges(root, errors):
                     own, other = name.split("/")[1], target.split("/")[1]
                     if PLANNER[other] > PLANNER[own] and (own, target) not in SIDEWAYS:
                         errors.append(f"{name}: includes {target}: planner/{own} stands below planner/{other}")
+                    if other in NEVER_INCLUDED.get(own, ()):
+                        errors.append(f"{name}: includes {target}: planner/{own} knows nothing of planner/{other}")
 
 
 # A choice is its line in choices.def and the code that gives it meaning: outside of tests at most so many files name it, as CHOICE_ID
