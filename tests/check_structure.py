@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing, the program is
-linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing; a room's main
-header says what it is about; files, rooms and the planner are no longer than they may be.
+linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing, comments name
+files that exist; a room's main header says what it is about; files, rooms and the planner are no longer than they may be.
 
 usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
@@ -199,6 +199,20 @@ def check_openings(root, errors):
                 errors.append(f"planner/{room}/{name}: its opening does not say {' nor '.join(missing)}")
 
 
+def check_named(root, errors):
+    """Comments name files of the tree, by their path from its root, that exist. Those of other projects are of Python."""
+    named, folders = 0, "|".join([*FLOOR, "tests", "docs"])
+    for folder in FLOOR:
+        for path in sorted(path for path in (root / folder).rglob("*") if path.suffix in (".c", ".h", ".def")):
+            for comment in re.findall(r"/\*.*?\*/", path.read_text(encoding="utf-8"), re.S):
+                for name in re.findall(rf"(?<![\w/])((?:{folders})/[\w/*]+\.(?:c|h|def|md))\b", comment):
+                    named += 1
+                    if not any(root.glob(name)):
+                        errors.append(f"{path.relative_to(root).as_posix()}: a comment names {name}, which there is not")
+    if not named:
+        errors.append("no comment names a file: nothing was checked")
+
+
 def check_tags(root, errors):
     where = collections.defaultdict(list)
     for path in sorted((root / "planner").rglob("*.[ch]")):
@@ -379,6 +393,7 @@ def main():
     check_rooms(archives, errors)
     check_names(root, archives, errors)
     check_declared(root, errors)
+    check_named(root, errors)
     check_tags(root, errors)
     check_openings(root, errors)
     check_doubles(build, errors)
