@@ -139,7 +139,7 @@ static bool add_values(struct allowed *into, const struct allowed *more)
 static void take_widened(const struct explaining *g, struct space *space)
 {
     const struct plan_file *file = g->in.plan_file;
-    uint32_t widened = widening_read(file->search);
+    uint64_t widened = widening_read(file->search);
     struct claim claim = { 0 };
     struct error why = { 0 };
     if (!file->certificate || !claim_read(&claim, file->certificate, space, &why))

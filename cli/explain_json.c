@@ -429,7 +429,7 @@ static void write_shortage(struct json_writer *w, const struct shortage *shortag
 }
 
 /* The report up to its changes, but for the nearest plan. set: bit i is enum constraint i. */
-static void begin_infeasible(struct json_writer *w, uint32_t set, bool irreducible, int64_t available_bytes,
+static void begin_infeasible(struct json_writer *w, uint64_t set, bool irreducible, int64_t available_bytes,
                              int64_t needed_bytes, int stage, const struct shortage *types, int type_count)
 {
     json_begin_format(w, "cleave-infeasible", 1);
@@ -461,7 +461,7 @@ static void begin_short(struct json_writer *w, const char *constraint, int64_t n
 }
 
 /* "dp, batch". */
-static void write_names(struct text *out, uint32_t set)
+static void write_names(struct text *out, uint64_t set)
 {
     for (int i = 0; i < CONSTRAINT_COUNT; i++)
         if (set >> i & 1)
@@ -511,7 +511,7 @@ bool infeasible_write(const struct cli *cli, const struct search_result *result,
     struct json_writer w = { 0 };
     const struct plan *nearest = result->nearest.plan;
     const char *constraint = nearest ? constraint_name(CONSTRAINT_MEMORY) : result->why ? "degrees" : "space";
-    begin_infeasible(&w, nearest ? UINT32_C(1) << CONSTRAINT_MEMORY : 0, false, result->nearest.available_bytes,
+    begin_infeasible(&w, nearest ? UINT64_C(1) << CONSTRAINT_MEMORY : 0, false, result->nearest.available_bytes,
                      result->nearest.needed_bytes, nearest ? result->nearest.stage : -1, result->nearest.types,
                      result->nearest.type_count);
     bool good = write_bare_plan(&w, "nearest", nearest, model, err);

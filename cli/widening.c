@@ -46,7 +46,7 @@ bool widening_widest(struct space *widest, struct inputs *in, const struct space
     return true;
 }
 
-void widening_list(struct text *out, uint32_t choices)
+void widening_list(struct text *out, uint64_t choices)
 {
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (choices >> wider_choices[i] & 1)
@@ -68,15 +68,15 @@ void widening_print(FILE *out, const struct widening *widening, bool fits)
     text_free(&values);
 }
 
-uint32_t widening_read(const struct json *search)
+uint64_t widening_read(const struct json *search)
 {
     const struct json *list = search ? json_member(search, "widened") : NULL;
-    uint32_t choices = 0;
+    uint64_t choices = 0;
     for (int i = 0; list && i < json_count(list); i++) {
         const struct json *at = json_at(list, i);
         const char *name = NULL;
         enum space_choice choice = at && json_string(at, &name, NULL) ? choice_named(name) : CHOICE_COUNT;
-        choices |= choice < CHOICE_COUNT ? UINT32_C(1) << choice : 0;
+        choices |= choice < CHOICE_COUNT ? UINT64_C(1) << choice : 0;
     }
     return choices;
 }

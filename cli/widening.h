@@ -15,7 +15,7 @@ bool widening_widest(struct space *widest, struct inputs *in, const struct space
 void widening_print(FILE *out, const struct widening *widening, bool fits);
 /* The choices (bits) by which the plan file's search became wider: the names in its member "widened". What it does not
  * name well is left out. search: NULL: none. */
-uint32_t widening_read(const struct json *search);
+uint64_t widening_read(const struct json *search);
 /* "loss-chunks, offload". */
-void widening_list(struct text *out, uint32_t choices);
+void widening_list(struct text *out, uint64_t choices);
 #endif

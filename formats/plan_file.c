@@ -1,4 +1,4 @@
-/* Around the decisions (planner/plan/plan_json_decisions.c). */
+/* Around the decisions (formats/plan_json_decisions.c). */
 #include "formats/plan_file.h"
 #include "formats/plan_json_parts.h"
 #include <inttypes.h>

@@ -32,7 +32,7 @@ enum axis_tag {
 /* How an output that lacks an axis combines over it. */
 enum fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_LSE };
 
-/* What one element of a value is; dtype_bytes() turns it into bytes. */
+/* What one element of a value is; element_bytes() turns it into bytes. */
 enum element {
     ELEMENT_ACTIVATION, /* the plan's dtype */
     ELEMENT_STATISTIC,  /* fp32 (fp64 under fp64): norms' statistics, log-sum-exp, losses */

@@ -4,7 +4,7 @@
  * (planner/facts/framework.h), not the target's.
  *
  * One file, or one folder, and one line of targets.def for each. It uses models/ and planner/ (plan, space, program),
- * and neither prices nor searches. Tested by tests/test_targets.c (every launch that the rules allow is written, read
+ * and neither prices nor searches. Tested by tests/test_target_*.c (every launch that the rules allow is written, read
  * back and equal) and, where the target's Python package is installed, by its own parser (tests/targets_accept.py). */
 #ifndef CLEAVE_TARGETS_TARGET_H
 #define CLEAVE_TARGETS_TARGET_H

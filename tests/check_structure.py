@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing, the program is
-linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing; a room's main
-header says what it is about; files, rooms and the planner are no longer than they may be.
+linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing, comments name
+files that exist; a room's main header says what it is about; files, rooms and the planner are no longer than they may be.
 
 usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
@@ -24,6 +24,8 @@ PLANNER = {"knapsack": 1, "plan": 1, "facts": 2, "program": 3, "layout": 4, "cos
 # that solves, so that no mistake is made twice; the verifier shares nothing with what made the program.
 NEVER = {"layout": {"cost"}, "lower": {"cost", "verify", "sim", "space"}, "verify": {"cost", "lower", "sim", "space"},
          "check": {"cut", "pool", "search", "explain"}, "bound": {"cut", "tables", "estimate"}, "estimate": {"tables", "bound"}}
+# The checker includes structs of cut/ and pool/, of which it takes no symbol; of these rooms it includes nothing either.
+NEVER_INCLUDED = {"check": {"search", "explain"}}
 SIDEWAYS = {  # edges that the table above forbids, each with its reason
     ("plan", "planner/program/lanes.def"): "a dimension names its lane",
     ("plan", "planner/program/schedule.h"): "a plan names its schedule, whose own rules it checks",
@@ -64,6 +66,8 @@ def check_edges(root, errors):
                     own, other = name.split("/")[1], target.split("/")[1]
                     if PLANNER[other] > PLANNER[own] and (own, target) not in SIDEWAYS:
                         errors.append(f"{name}: includes {target}: planner/{own} stands below planner/{other}")
+                    if other in NEVER_INCLUDED.get(own, ()):
+                        errors.append(f"{name}: includes {target}: planner/{own} knows nothing of planner/{other}")
 
 
 # A choice is its line in choices.def and the code that gives it meaning: outside of tests at most so many files name it, as CHOICE_ID
@@ -193,6 +197,20 @@ def check_openings(root, errors):
                        if not re.search(pattern, text)]
             if missing:
                 errors.append(f"planner/{room}/{name}: its opening does not say {' nor '.join(missing)}")
+
+
+def check_named(root, errors):
+    """Comments name files of the tree, by their path from its root, that exist. Those of other projects are of Python."""
+    named, folders = 0, "|".join([*FLOOR, "tests", "docs"])
+    for folder in FLOOR:
+        for path in sorted(path for path in (root / folder).rglob("*") if path.suffix in (".c", ".h", ".def")):
+            for comment in re.findall(r"/\*.*?\*/", path.read_text(encoding="utf-8"), re.S):
+                for name in re.findall(rf"(?<![\w/])((?:{folders})/[\w/*]+\.(?:c|h|def|md))\b", comment):
+                    named += 1
+                    if not any(root.glob(name)):
+                        errors.append(f"{path.relative_to(root).as_posix()}: a comment names {name}, which there is not")
+    if not named:
+        errors.append("no comment names a file: nothing was checked")
 
 
 def check_tags(root, errors):
@@ -375,6 +393,7 @@ def main():
     check_rooms(archives, errors)
     check_names(root, archives, errors)
     check_declared(root, errors)
+    check_named(root, errors)
     check_tags(root, errors)
     check_openings(root, errors)
     check_doubles(build, errors)

@@ -6,11 +6,11 @@
 
 /* Families of sets that cannot be met: a set has a solution when it contains none of them. */
 struct family {
-    uint32_t conflicts[6];
+    uint64_t conflicts[6];
     int count;
 };
 
-static bool contains_none(void *self, uint32_t set, bool *out, struct error *err)
+static bool contains_none(void *self, uint64_t set, bool *out, struct error *err)
 {
     const struct family *family = self;
     (void)err;
@@ -20,31 +20,33 @@ static bool contains_none(void *self, uint32_t set, bool *out, struct error *err
     return true;
 }
 
-/* The filter's set is among all irreducible ones, found by trying every set of the power set. */
+/* The filter's set is among all irreducible ones, found by trying every set of the power set, wherever the bits lie. */
 START_TEST(filter_equals_brute_force)
 {
     uint64_t seed = 5;
     for (int n = 0; n < 400; n++) {
         struct family family = { .count = 1 + (int)(mix64(seed++) % 6) };
         enum { COUNT = 8 };
-        uint32_t all = (1u << COUNT) - 1, found = 0;
+        int first = n % (64 - COUNT + 1);
+        uint64_t all = (UINT64_C(1) << COUNT) - 1, found = 0;
         bool listed = false;
         struct error err = { 0 };
         for (int i = 0; i < family.count; i++)
-            family.conflicts[i] = 1 + (uint32_t)(mix64(seed++) % all);
-        ck_assert(filter_irreducible(all, contains_none, &family, &found, &err));
-        for (uint32_t set = 1; set <= all; set++) {
+            family.conflicts[i] = (1 + mix64(seed++) % all) << first;
+        ck_assert(filter_irreducible(all << first, contains_none, &family, &found, &err));
+        for (uint64_t at = 1; at <= all; at++) {
             bool solved = false, minimal = true;
+            uint64_t set = at << first;
             contains_none(&family, set, &solved, &err);
-            for (int i = 0; i < COUNT && !solved; i++) {
+            for (int i = first; i < first + COUNT && !solved; i++) {
                 bool without = true;
                 if (set >> i & 1)
-                    contains_none(&family, set & ~(1u << i), &without, &err);
+                    contains_none(&family, set & ~(UINT64_C(1) << i), &without, &err);
                 minimal = minimal && without;
             }
             listed |= !solved && minimal && set == found;
         }
-        ck_assert_msg(listed, "set %x is not irreducible", found);
+        ck_assert_msg(listed, "set %llx is not irreducible", (unsigned long long)found);
     }
 }
 END_TEST
@@ -152,7 +154,7 @@ START_TEST(restriction_conflict)
     options.space.zero = (struct allowed){ 1, { 1 } };
     ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.irreducible);
-    ck_assert_int_eq(conflict.set, 1u << (CONSTRAINT_CHOICE + CHOICE_DP) | 1u << CONSTRAINT_BATCH);
+    ck_assert_int_eq(conflict.set, UINT64_C(1) << (CONSTRAINT_CHOICE + CHOICE_DP) | UINT64_C(1) << CONSTRAINT_BATCH);
     ck_assert(change_of(&conflict, "dp")->found);
     ck_assert(!change_of(&conflict, "zero")->found);
     ck_assert(!change_of(&conflict, "memory per device")->found);
@@ -209,14 +211,14 @@ START_TEST(devices_conflict)
     struct search_options options = options_of(c->batch);
     struct explainer e;
     struct conflict conflict;
-    uint32_t want = (c->devices > 0) << CONSTRAINT_DEVICES | (c->data > 0) << CHOICE_DP;
+    uint64_t want = (uint64_t)(c->devices > 0) << CONSTRAINT_DEVICES | (uint64_t)(c->data > 0) << CHOICE_DP;
     fix(&options.space.data, c->data);
     fix(&options.space.stages, c->pipeline);
     fix(&options.space.tensor, c->tensor);
     ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.irreducible);
-    ck_assert_msg((conflict.set & (UINT32_C(1) << CONSTRAINT_DEVICES | 1u << CHOICE_DP)) == want, "%s: set %x",
-                  c->cluster, conflict.set);
+    ck_assert_msg((conflict.set & (UINT64_C(1) << CONSTRAINT_DEVICES | UINT64_C(1) << CHOICE_DP)) == want,
+                  "%s: set %llx", c->cluster, (unsigned long long)conflict.set);
     ck_assert(!(conflict.set >> CONSTRAINT_MEMORY & 1) && !(conflict.set >> CONSTRAINT_BATCH & 1));
     const struct change *devices = change_of(&conflict, "devices");
     ck_assert_int_eq(devices->found, c->devices > 0);

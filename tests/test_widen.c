@@ -55,7 +55,7 @@ static void check_taken(const struct world *world, const struct search_options *
 START_TEST(as_little_as_a_plan_needs)
 {
     int plain_count = 0, none_count = 0;
-    uint32_t met = 0;
+    uint64_t met = 0;
     for (long long memory = 2600000; memory >= 400000; memory = memory * 4 / 5) {
         struct world world = world_open("1x2:toy", memory, 3);
         struct search_options options = options_of(4);
@@ -65,7 +65,8 @@ START_TEST(as_little_as_a_plan_needs)
         struct space widest = options.space;
         space_widen(&widest, world.cluster, world.model->sequence);
         struct search_result *result = run_widened(&world, &options, &widest, &widening);
-        printf("%lld bytes: %s, widened by %x\n", memory, result->feasible ? "fits" : "nothing fits", widening.taken);
+        printf("%lld bytes: %s, widened by %llx\n", memory, result->feasible ? "fits" : "nothing fits",
+               (unsigned long long)widening.taken);
         if (!result->feasible) {
             none_count++;
             ck_assert(!has_plan(&world, &options, &widest, &step_ns));

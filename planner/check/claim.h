@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CHECK_CLAIM_H
 #define CLEAVE_CHECK_CLAIM_H
 #include "base/json.h"
-#include "planner/search/search.h"
+#include "planner/pool/answer.h"
 
 /* One configuration, or a range of them. */
 struct claimed_config {

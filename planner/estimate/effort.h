@@ -1,8 +1,8 @@
 /* How much work a search does, and what it takes for far, near or alike: the constants that tune the heuristics of
- * search/, pool/ and estimate/. None of them decides what is legal, priced or proven; each trades the time of a search
- * for plans that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 23 jobs of
- * benchmarks/run_golden; what a whole heuristic earns there stands in benchmarks/results/heuristics.json. Where nothing
- * is said of a measurement, there was none of that constant alone. */
+ * search/, pool/, estimate/ and explain/. None of them decides what is legal, priced or proven; each trades the time of
+ * a search for plans that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 23 jobs
+ * of benchmarks/run_golden; what a whole heuristic earns there stands in benchmarks/results/heuristics.json. Where
+ * nothing is said of a measurement, there was none of that constant alone. */
 #ifndef CLEAVE_ESTIMATE_EFFORT_H
 #define CLEAVE_ESTIMATE_EFFORT_H
 /* clang-format off */
@@ -182,7 +182,7 @@ enum {
     POLISH_WORTH_SHARE = 512, /* A gain of one part in so many is worth the budget anew. */
 };
 
-/* ---- where nothing fits, and other questions (nearest.c, advice.c, batch.c, near.c) ---- */
+/* ---- where nothing fits, and other questions (nearest.c, advice.c, batch.c, near.c, explain/) ---- */
 enum {
     /* Under other rates only configurations near the best are looked at: of 18 draws of noise for llama-3-70b on 8x8
      * h100-sxm all 18 find the same plan among these 96 as among all 8,459. Of 24 and 24 they do, too, but with 10 % less
@@ -197,9 +197,21 @@ enum {
     NEAREST_DOUBT_SHARE = 16, /* A layout may need one part in so many less than was expected. */
     NEAREST_FRUITLESS = 8,    /* After so many in a row that came no nearer the rest is not looked at. */
     ADVICE_TIMES = 64,        /* Up to so many times the devices are tried, doubled each time. */
+    ADVICE_HALVES = 7,        /* So often the sequence is halved: nobody asks for shorter ones. */
     BATCH_TRIES = 32,         /* Batches that are searched for --batch auto. */
     BATCH_BETTER_PPM = 1000,  /* More sequences must make so many more per second to be taken, */
     BATCH_WORTH_PPM = 5000,   /* and so many to be worth doubling on. */
+    LIGHT_RANKED = 16,        /* A light search of explain/ ranks so many, and simulates the first that fits. */
+    GLANCE_RANKED = 8,        /* One at a glance ranks so many, */
+    GLANCE_GAP_PPM = 50000,   /* as near the optimum as this. */
+    TIMED_LIMIT = 40000,      /* Plans of so many layers times micro-batches are simulated in less than a second. */
+    OTHER_LEADERS = 6,        /* Configurations near the plan's that lead to those of other schedules. */
+    DISTINCT_SHARE = 3,       /* Plans that decide one in so many layers otherwise are told beside each other. */
+    FRONTIER_SHARE = 32,      /* Each search of a frontier has one part in so many less memory than the one before, */
+    FRONTIER_SOLVED = 48,     /* and there are so many. */
+    CONFLICT_RANKED = 8,      /* Where any plan that fits will do so many are ranked, */
+    CONFLICT_GAP_PPM = 100000, /* as near the optimum as this, */
+    CONFLICT_HALVES = 7,      /* and memory is halved so often: to less than 1 %. */
 };
 
 /* ---- the walk (pipeline.c), and few micro-batches that judge many (estimate_few.c, estimate_memory.c): without these
@@ -238,8 +250,9 @@ enum {
     MIDDLE_SHARE = 4,      /* The pace of long steps is that of one part in so many of the micro-batches that settle,
                               but of */
     LEAST_MIDDLE = 32,     /* at least so many: with 4 long steps of two stages were off by 5.5 %, so by 0.6. */
-    QUADRATIC = 500,       /* Placing the buffers of a stage is quadratic in its length; of so many instructions it
-                              takes as long as all else does. */
+    QUADRATIC = 500,       /* Effort counts, beside a stage's length, its square over this. Placing buffers no longer
+                              takes so (64 times the micro-batches of gpt2-medium in two stages of gpipe take 88 times as
+                              long to simulate), but all budgets are measured so. */
 };
 /* clang-format on */
 #endif

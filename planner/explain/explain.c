@@ -1,15 +1,13 @@
 #include "planner/explain/explain.h"
 #include "base/num.h"
 #include "models/model.h"
+#include "planner/estimate/effort.h"
 #include "planner/space/choice.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A light search ranks LIGHT_RANKED plans by the walk and simulates the first that fits. */
-enum { LIGHT_RANKED = 16 };
 static const unsigned light_skip = 1u << PART_FAMILIES | 1u << PART_CLIMB;
-enum { TIMED_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
-enum { OWN_RATES = 1 };       /* the number of the explainer's facts on its shelf */
+enum { OWN_RATES = 1 }; /* the number of the explainer's facts on its shelf */
 
 void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
                     const struct search_options *options)
@@ -374,7 +372,6 @@ bool explainer_look(struct explainer *e, const struct space *space, const struct
 bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                       struct error *err)
 {
-    enum { FEW_RANKED = 8, WIDE_GAP_PPM = 50000 };
     struct search_options options = e->options;
     struct space plain = *space;
     if (space_is_default(space, CHOICE_SCHEDULE) && space_is_default(space, CHOICE_INTERLEAVE) &&
@@ -382,8 +379,8 @@ bool explainer_glance(struct explainer *e, const struct space *space, const stru
         plain.schedule = (struct allowed){ 1, { 0 } };
         plain.extra = (struct allowed){ 1, { 0 } };
     }
-    e->options.rank_count = FEW_RANKED;
-    e->options.gap_ppm = max_i64(e->options.gap_ppm, WIDE_GAP_PPM);
+    e->options.rank_count = GLANCE_RANKED;
+    e->options.gap_ppm = max_i64(e->options.gap_ppm, GLANCE_GAP_PPM);
     bool good = explainer_solve(e, &plain, facts, out, err);
     e->options = options;
     return good;

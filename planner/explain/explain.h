@@ -118,7 +118,7 @@ bool explainer_start(struct explainer *e, struct search_result *result, struct e
 /* Gives what a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it
  * does not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search knows it. */
 bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
-/* Judges a plan that a search has simulated; in e->heard, the shortest first: explainer_sort_simulated(). */
+/* Judges a plan that a search has simulated; in e->simulated, the shortest first: explainer_sort_simulated(). */
 bool explainer_judge_simulated(struct explainer *e, const struct simulated_plan *simulated, struct solution *out,
                                struct error *err);
 void explainer_sort_simulated(struct explainer *e);

@@ -1,5 +1,6 @@
 /* Says what a plan chose and why not another: the best plan of each kind that it is not. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/program/schedule.h"
 #include "planner/explain/explain.h"
 #include <string.h>
@@ -106,7 +107,6 @@ static bool with_shards(struct space *space, const struct cluster *cluster)
     return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
 }
 
-enum { MOST_LEADERS = 6 }; /* configurations near the plan's that lead to those of other schedules */
 enum kind {
     OTHER_PIPELINE,
     OTHER_TENSOR,
@@ -231,9 +231,9 @@ struct kinds {
 /* Lists leaders: plans of other schedules mostly have the degrees of what is near the plan's own. */
 static bool list_leaders(struct explainer *e, const struct choice *own, struct query *query)
 {
-    struct config *leaders = arena_alloc(&e->arena, MOST_LEADERS, sizeof *leaders);
+    struct config *leaders = arena_alloc(&e->arena, OTHER_LEADERS, sizeof *leaders);
     query->leaders = leaders;
-    for (int i = 0; leaders && i < e->near_count && query->leader_count < MOST_LEADERS; i++)
+    for (int i = 0; leaders && i < e->near_count && query->leader_count < OTHER_LEADERS; i++)
         if (e->near[i].schedule == own->schedule && e->near[i].stages == own->pipeline &&
             e->near[i].prefetch == own->prefetch)
             leaders[query->leader_count++] = e->near[i];

@@ -1,15 +1,10 @@
 #include "planner/explain/explain_conflict.h"
 #include "base/num.h"
 #include "models/model.h"
+#include "planner/estimate/effort.h"
 #include <string.h>
 
 #define ROOMY 1024.0 /* so much more memory is no constraint */
-enum {
-    MOST_TIMES = 64,
-    MEMORY_STEPS = 7,
-    ANY_RANKED = 8,
-    ANY_GAP_PPM = 100000
-}; /* steps of bisection: to less than 1 % */
 
 /* ---- is there a plan under some of the constraints? ---- */
 
@@ -187,7 +182,7 @@ static void add_multiples(const struct explainer *e, const struct space *space, 
     for (size_t m = 0; m < sizeof multiples / sizeof *multiples; m++)
         for (int i = 0; i < count; i++) {
             int64_t wanted = multiples[m] * nodes_step(e, products[i]);
-            if (wanted != nodes && (m == 0 || wanted <= nodes * MOST_TIMES))
+            if (wanted != nodes && (m == 0 || wanted <= nodes * ADVICE_TIMES))
                 add_size(s, with_nodes(e, wanted));
             struct variation part = variation_none();
             part.units = (int)min_i64(multiples[m] * products[i], devices);
@@ -197,7 +192,7 @@ static void add_multiples(const struct explainer *e, const struct space *space, 
 }
 
 /* Lists sizes as variations: the cluster given, its nodes joined, multiples of what degrees need, more nodes, fewer. */
-static void sizes_of(const struct explainer *e, const struct space *space, uint32_t set, struct sizes *s)
+static void sizes_of(const struct explainer *e, const struct space *space, uint64_t set, struct sizes *s)
 {
     bool free_devices = !(set >> CONSTRAINT_DEVICES & 1);
     int units = variation_units(e->facts->cluster);
@@ -212,7 +207,7 @@ static void sizes_of(const struct explainer *e, const struct space *space, uint3
     if (free_devices)
         add_multiples(e, space, s);
     v = s->base;
-    for (v.times = 2; free_devices && v.times <= MOST_TIMES; v.times *= 2)
+    for (v.times = 2; free_devices && v.times <= ADVICE_TIMES; v.times *= 2)
         add_size(s, v);
     v = s->base;
     for (v.units = units / 2; free_devices && v.units >= 1; v.units /= 2)
@@ -221,7 +216,7 @@ static void sizes_of(const struct explainer *e, const struct space *space, uint3
 
 /* Finds a plan on that size, with any batch that the constraints leave. */
 static bool plan_of_size(struct explainer *e, struct space space, const struct graph *graph,
-                         const struct variation *size, uint32_t set, bool whole, const struct explained **plan,
+                         const struct variation *size, uint64_t set, bool whole, const struct explained **plan,
                          struct error *err)
 {
     struct varied varied;
@@ -239,7 +234,7 @@ static bool plan_of_size(struct explainer *e, struct space space, const struct g
     return good;
 }
 
-static bool has_plan(void *self, uint32_t set, bool *out, struct error *err)
+static bool has_plan(void *self, uint64_t set, bool *out, struct error *err)
 {
     struct explainer *e = self;
     struct space space = e->options.space;
@@ -317,7 +312,7 @@ static bool change_memory(struct explainer *e, const struct conflict *conflict, 
         if (!with_memory(e, ladder.high, &c->plan, err))
             return false;
     }
-    ladder.grain = max_i64(1, ladder.high >> MEMORY_STEPS);
+    ladder.grain = max_i64(1, ladder.high >> CONFLICT_HALVES);
     if (c->plan && !bisect(e, &ladder, c, err))
         return false;
     c->times = (double)c->value / 1000;
@@ -360,7 +355,7 @@ static bool more_devices(struct explainer *e, const struct graph *graph, bool le
 {
     int64_t nodes = nodes_of(e), further = legal ? max_i64(nodes / step, 1) : 1;
     struct ladder ladder = { on_nodes, nodes / step, nodes / step, 1, step };
-    while (!c->plan && ladder.high * step < nodes * MOST_TIMES && !explainer_ends(e)) {
+    while (!c->plan && ladder.high * step < nodes * ADVICE_TIMES && !explainer_ends(e)) {
         ladder.low = ladder.high;
         ladder.high = next_legal(e, graph, ladder.low + further, step);
         further *= 2;
@@ -534,15 +529,15 @@ static bool find_changes(struct explainer *e, struct conflict *out, struct error
     return true;
 }
 
-static uint32_t constraints_in_force(const struct explainer *e)
+static uint64_t constraints_in_force(const struct explainer *e)
 {
-    uint32_t set =
-        UINT32_C(1) << CONSTRAINT_BATCH | UINT32_C(1) << CONSTRAINT_DEVICES | UINT32_C(1) << CONSTRAINT_MEMORY;
+    uint64_t set =
+        UINT64_C(1) << CONSTRAINT_BATCH | UINT64_C(1) << CONSTRAINT_DEVICES | UINT64_C(1) << CONSTRAINT_MEMORY;
     if (joins_nodes(e))
-        set |= UINT32_C(1) << CONSTRAINT_NODE;
+        set |= UINT64_C(1) << CONSTRAINT_NODE;
     for (int choice = 0; choice < CHOICE_COUNT; choice++)
         if (!space_is_default(&e->options.space, (enum space_choice)choice))
-            set |= UINT32_C(1) << (CONSTRAINT_CHOICE + choice);
+            set |= UINT64_C(1) << (CONSTRAINT_CHOICE + choice);
     return set;
 }
 
@@ -566,7 +561,7 @@ static bool find_missing(struct explainer *e, struct conflict *out, struct error
 
 static bool find_conflict(struct explainer *e, struct conflict *out, struct error *err)
 {
-    uint32_t all = constraints_in_force(e);
+    uint64_t all = constraints_in_force(e);
     bool has_solution = false;
     *out = (struct conflict){ .available_bytes = facts_most_bytes(e->facts) };
     if (!has_plan(e, all, &has_solution, err))
@@ -583,8 +578,8 @@ static bool find_conflict(struct explainer *e, struct conflict *out, struct erro
 bool explain_conflict(struct explainer *e, struct conflict *out, struct error *err)
 {
     struct search_options options = e->options;
-    e->options.rank_count = ANY_RANKED; /* any plan that fits will do */
-    e->options.gap_ppm = max_i64(options.gap_ppm, ANY_GAP_PPM);
+    e->options.rank_count = CONFLICT_RANKED; /* any plan that fits will do */
+    e->options.gap_ppm = max_i64(options.gap_ppm, CONFLICT_GAP_PPM);
     bool good = find_conflict(e, out, err);
     e->options = options;
     return good;

@@ -14,7 +14,7 @@ enum constraint {
     CONSTRAINT_MEMORY,                                  /* of a device */
     CONSTRAINT_COUNT
 };
-_Static_assert(CONSTRAINT_COUNT <= 32, "sets of constraints have 32 bits");
+_Static_assert(CONSTRAINT_COUNT <= 64, "sets of constraints have 64 bits");
 const char *constraint_name(enum constraint constraint);
 
 /**
@@ -23,8 +23,8 @@ const char *constraint_name(enum constraint constraint);
  * is a solution (Chinneck and Dravnieks 1991, "Locating minimal infeasible constraint sets in linear programs").
  * has_solution(self, set): where fewer constraints have none, more must not have one. Fails when has_solution does.
  */
-bool filter_irreducible(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
-                        void *self, uint32_t *out, struct error *err);
+bool filter_irreducible(uint64_t all, bool (*has_solution)(void *self, uint64_t set, bool *out, struct error *err),
+                        void *self, uint64_t *out, struct error *err);
 
 struct change {
     const char *name;           /* "memory per device", "devices", "batch", "sequence", or "--fix" and the choice */
@@ -41,7 +41,7 @@ enum { MAX_CHANGES = CHOICE_COUNT + 4 };
 struct conflict {
     bool exists;                            /* false: there is a plan after all */
     bool irreducible;                       /* false: time limit or cancellation ended the filter */
-    uint32_t set;                           /* bit i: enum constraint */
+    uint64_t set;                           /* bit i: enum constraint */
     int64_t available_bytes, missing_bytes; /* on a device of the nearest plan's fullest stage; missing 0: unknown */
     int stage;                              /* that one; -1: unknown */
     int type_count;

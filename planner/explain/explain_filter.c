@@ -11,12 +11,12 @@ const char *constraint_name(enum constraint constraint)
                                               : "memory";
 }
 
-bool filter_irreducible(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
-                        void *self, uint32_t *out, struct error *err)
+bool filter_irreducible(uint64_t all, bool (*has_solution)(void *self, uint64_t set, bool *out, struct error *err),
+                        void *self, uint64_t *out, struct error *err)
 {
-    uint32_t set = all;
-    for (int i = 0; i < 32; i++) {
-        uint32_t without = set & ~(UINT32_C(1) << i);
+    uint64_t set = all;
+    for (int i = 0; i < 64; i++) {
+        uint64_t without = set & ~(UINT64_C(1) << i);
         bool solved = false;
         if (without == set)
             continue;

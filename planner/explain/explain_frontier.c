@@ -1,10 +1,8 @@
 /* Finds what a shorter step costs: the plans that no other beats in step and memory, or in step and devices. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/explain/explain.h"
 #include <string.h>
-
-/* MEMORY_STEP: each search has at most 31/32 of the memory of the point before. */
-enum { MEMORY_STEP = 32, MOST_SOLVED = 48 };
 
 /* Tells whether a point takes no more than another of what is sought little of. */
 typedef bool no_more(const struct point *a, const struct point *b);
@@ -136,8 +134,8 @@ static bool solve_downwards(struct explainer *e, struct frontier *f, struct erro
 {
     const struct point *at = within(f, INT64_MAX);
     double usable = (double)facts_most_bytes(e->facts);
-    for (int i = 0; at && i < MOST_SOLVED && !explainer_ends(e); i++) {
-        int64_t most_bytes = min_i64(at->peak_bytes - 1, at->peak_bytes / MEMORY_STEP * (MEMORY_STEP - 1));
+    for (int i = 0; at && i < FRONTIER_SOLVED && !explainer_ends(e); i++) {
+        int64_t most_bytes = min_i64(at->peak_bytes - 1, at->peak_bytes / FRONTIER_SHARE * (FRONTIER_SHARE - 1));
         struct variation v = variation_none();
         struct solution found;
         v.memory = (double)most_bytes / usable;

@@ -1,11 +1,10 @@
 #include "planner/explain/explain_several.h"
+#include "planner/estimate/effort.h"
 #include "planner/space/choice.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- more than trifles ---- */
-
-enum { DISTINCT_SHARE = 3 }; /* of the layers one in so many */
 
 /* How many layers of a class took a decision: of one plan, less those of the other. */
 struct tally {

@@ -66,7 +66,9 @@ struct layer_range {
  * passes of a kind all take the same, or as long as their floating-point operations say. */
 enum plan_clock { CLOCK_EVEN, CLOCK_WORK, CLOCK_COUNT };
 extern const char *const plan_clock_names[CLOCK_COUNT + 1];
-/* It has no padding: two are equal when their bytes are. */
+/* It has no padding, as the compiler sees to: two are equal when their bytes are. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
 struct plan_layer {
     int8_t dim[MAX_ATOMS]; /* enum dimension_index of each mesh atom in this layer */
     int8_t zero;           /* 0..3, over the atoms whose dimension shards */
@@ -79,6 +81,7 @@ struct plan_layer {
                               though they would be kept (Megatron-Core's recompute_modules; PyTorch's selective
                               checkpoints) */
 };
+#pragma GCC diagnostic pop
 
 struct plan {
     struct arena arena;

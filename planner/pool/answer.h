@@ -155,7 +155,7 @@ struct certificate {
     bool coarse; /* there were too many: some hold what its first bound rules out, too, or what had another fate */
     int64_t knapsacks, nodes, passes;             /* nodes: of knapsacks solved to the end */
     int64_t candidates, ranked, judged, rejected; /* rejected: did not fit after layout */
-    uint32_t widened; /* choices (bits, enum space_choice) by which the space became wider, since nothing fitted */
+    uint64_t widened; /* choices (bits, enum space_choice) by which the space became wider, since nothing fitted */
 };
 struct search_plan {
     struct plan *plan;

@@ -5,7 +5,7 @@
 #include "planner/price/shelf.h"
 #include <string.h>
 
-enum { MOST_STEPS = 64, SHORTEST_HALVES = 7 };
+enum { MOST_STEPS = 64 };
 
 const char *const advice_names[ADVICE_COUNT] = { [ADVICE_BATCH] = "batch",
                                                  [ADVICE_MICRO] = "micro-batch",
@@ -102,7 +102,7 @@ static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now,
     int64_t shared = round_up(max_i64(now, 1), a->facts->cluster->device_count);
     for (int64_t times = 2; kind == ADVICE_DEVICES && times <= ADVICE_TIMES; times *= 2)
         out[count++] = now * times;
-    int most = kind == ADVICE_SEQUENCE ? SHORTEST_HALVES : MOST_STEPS; /* nobody asks for shorter ones */
+    int most = kind == ADVICE_SEQUENCE ? ADVICE_HALVES : MOST_STEPS;
     for (int64_t less = now / 2; kind != ADVICE_DEVICES && less >= 1 && count < most; less /= 2)
         out[count++] = less;
     if (kind == ADVICE_BATCH && shared != now)

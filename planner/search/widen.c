@@ -13,7 +13,7 @@ struct widener {
     int64_t start_ns;
 };
 
-static struct space widened_by(const struct widener *w, uint32_t set, int64_t batch)
+static struct space widened_by(const struct widener *w, uint64_t set, int64_t batch)
 {
     struct space space = w->options->space;
     space.batch = batch;
@@ -33,7 +33,7 @@ static bool has_time(const struct widener *w, struct search_options *options)
 
 /* Tells whether a plan fits in the space widened by the set: a thrifty one, which is soon found, or any. Where time
  * ends, none does as far as anyone knows. */
-static bool fits(struct widener *w, uint32_t set, int64_t batch, bool thrifty, bool *out, struct error *err)
+static bool fits(struct widener *w, uint64_t set, int64_t batch, bool thrifty, bool *out, struct error *err)
 {
     struct search_options own = *w->options;
     struct search_result *result = NULL;
@@ -64,14 +64,14 @@ static bool fits(struct widener *w, uint32_t set, int64_t batch, bool thrifty, b
 static const unsigned places_tried[] = { 1, 2, 4, 8, 3, 7, 9, 11, 15 };
 _Static_assert(WIDER_CHOICES == 4, "all choices are tried together at last");
 
-static uint32_t bit_of(int place)
+static uint64_t bit_of(int place)
 {
-    return UINT32_C(1) << wider_choices[place];
+    return UINT64_C(1) << wider_choices[place];
 }
 
-static uint32_t set_of(unsigned places)
+static uint64_t set_of(unsigned places)
 {
-    uint32_t set = 0;
+    uint64_t set = 0;
     for (int i = 0; i < WIDER_CHOICES; i++)
         set |= places >> i & 1 ? bit_of(i) : 0;
     return set;
@@ -79,12 +79,12 @@ static uint32_t set_of(unsigned places)
 
 /* Finds the first set with which a plan fits, and drops from it one after the other what is not needed; 0 where none
  * does with all that there is. */
-static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrifty, uint32_t *out, struct error *err)
+static bool find_set(struct widener *w, uint64_t all, int64_t batch, bool thrifty, uint64_t *out, struct error *err)
 {
     bool fit = false;
     *out = 0;
     for (size_t i = 0; i < sizeof places_tried / sizeof *places_tried && !fit; i++) {
-        uint32_t set = set_of(places_tried[i]) & all;
+        uint64_t set = set_of(places_tried[i]) & all;
         if (set == 0 || (i > 0 && set == (set_of(places_tried[i - 1]) & all)))
             continue;
         if (!fits(w, set, batch, thrifty, &fit, err))
@@ -92,7 +92,7 @@ static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrift
         *out = fit ? set : 0;
     }
     for (int i = WIDER_CHOICES - 1; i >= 0 && fit; i--) {
-        uint32_t without = *out & ~bit_of(i);
+        uint64_t without = *out & ~bit_of(i);
         bool too = false;
         if (without == *out || without == 0)
             continue;
@@ -104,7 +104,7 @@ static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrift
 }
 
 /* Searches in place of the search before, whose answer it replaces where it has one itself. */
-static bool search_again(struct widener *w, struct widening *widening, uint32_t set, struct search_options *own,
+static bool search_again(struct widener *w, struct widening *widening, uint64_t set, struct search_options *own,
                          widening_search *search, void *self, struct search_result **out, struct error *err)
 {
     struct search_result *result = NULL;
@@ -131,7 +131,7 @@ static bool search_again(struct widener *w, struct widening *widening, uint32_t 
 static bool widen(struct widener *w, struct widening *widening, struct search_options *own, widening_search *search,
                   void *self, struct search_result **out, struct error *err)
 {
-    uint32_t all = 0, set = 0;
+    uint64_t all = 0, set = 0;
     int64_t batch = own->space.batch;
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (memcmp(&w->options->space.range[wider_choices[i]], &w->widest->range[wider_choices[i]],

@@ -5,7 +5,7 @@
 
 struct widening {
     struct space space; /* that the answer is about */
-    uint32_t taken;     /* choices (bits, enum space_choice) by which it is wider than the one given; 0: by none */
+    uint64_t taken;     /* choices (bits, enum space_choice) by which it is wider than the one given; 0: by none */
 };
 /* Searches options->space in the caller's way; it may choose options->space.batch. Fails as search_run(), or with
  * ERROR_INFEASIBLE where it has no answer that speaks of what is nearest. */
