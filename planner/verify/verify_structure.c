@@ -50,13 +50,6 @@ static bool versions_fit(const struct program *program, int b)
     return fit;
 }
 
-/* True when what the buffer wraps is of its own stage and size. */
-static bool wrap_fits(const struct program *program, const struct buffer *buffer)
-{
-    const struct buffer *wrapped = buffer->wraps > 0 ? &program->buffers[buffer->wraps - 1] : buffer;
-    return wrapped->stage == buffer->stage && wrapped->bytes == buffer->bytes;
-}
-
 static bool check_buffer(const struct program *program, int b, struct error *err)
 {
     const struct buffer *buffer = &program->buffers[b];
@@ -77,7 +70,8 @@ static bool check_buffer(const struct program *program, int b, struct error *err
     };
     if (!check_numbers(numbers, sizeof numbers / sizeof *numbers, "buffer", b, err))
         return false;
-    if (!versions_fit(program, b) || !wrap_fits(program, buffer))
+    const struct buffer *wrapped = buffer->wraps > 0 ? &program->buffers[buffer->wraps - 1] : buffer;
+    if (!versions_fit(program, b) || wrapped->stage != buffer->stage || wrapped->bytes != buffer->bytes)
         return fail_kind(err, ERROR_BUG, "buffer %d: version %d of %d, wraps %d", b, buffer->version,
                          buffer->version_count, buffer->wraps - 1);
     for (int atom = 0; atom < MAX_ATOMS; atom++) {
