@@ -17,9 +17,11 @@ struct recommend_arguments {
     struct space_options space;
     const char *tokens, *target_time, *budget;
     struct text_list prices, among;
+    int64_t most_devices;
     bool json;
 };
-static const struct recommend_arguments defaults = { .space.gap = DEFAULT_GAP };
+enum { MOST_LADDERS = 128, MOST_DEVICES = 1 << 15, MUCH_SMALLER = 2 };
+static const struct recommend_arguments defaults = { .space.gap = DEFAULT_GAP, .most_devices = MOST_DEVICES };
 #define AT(field) offsetof(struct recommend_arguments, field)
 static const struct option options[] = {
     TEXT_OPTION("target-time", AT(target_time), "TIME",
@@ -31,6 +33,8 @@ static const struct option options[] = {
         "among", AT(among), "CLUSTER,...",
         "clusters, or device types of which 1, 2, 4, ... usual nodes are looked at (the types that have a price, "
         "else all of the catalogue)"),
+    INT_OPTION("most-devices", AT(most_devices), "N", 1, MOST_DEVICES,
+               "of a type no more nodes than have so many devices (32768)"),
     INT_OPTION("batch", AT(space.batch), "SEQUENCES", 1, 1e9, "sequences per step over all devices"),
     ELSEWHERE_OPTIONS(struct recommend_arguments, space),
     SEARCH_OPTIONS(struct recommend_arguments, space),
@@ -45,8 +49,6 @@ struct ladder {
     int per_node;
     double order; /* ladders with less come first */
 };
-enum { MOST_LADDERS = 128, MOST_DEVICES = 1 << 15, MUCH_SMALLER = 2 };
-
 struct asking {
     const struct cli *cli;
     const struct recommend_arguments *a;
@@ -275,7 +277,8 @@ static bool climb(struct asking *q, const struct ladder *ladder, struct error *e
     struct climbing climbing = { 0 };
     if (!ladder->type)
         return look_at(q, ladder->cluster, &o, err);
-    for (int nodes = 1; (int64_t)nodes * ladder->per_node <= MOST_DEVICES; nodes *= 2) {
+    const int most = (int)q->a->most_devices / ladder->per_node;
+    for (int nodes = 1; nodes <= most; nodes = nodes < most ? min_int(2 * nodes, most) : most + 1) {
         snprintf(text, sizeof text, "%dx%d:%s", nodes, ladder->per_node, ladder->type);
         if (!look_at(q, text, &o, err))
             return false;
@@ -313,7 +316,7 @@ static bool order_ladders(struct asking *q, struct error *err)
         double price = prices_of(&q->prices, l->type), each = q->flops / peak;
         double needed = q->r.target_s > 0 ? each * recommendation_steps(&q->r) / q->r.target_s : 1;
         int devices = l->per_node;
-        while (devices < needed && devices < MOST_DEVICES)
+        while (devices < needed && devices < q->a->most_devices)
             devices *= 2;
         l->order = q->r.goal == GOAL_SMALLEST || price < 0 ? devices : each * price;
     }
@@ -414,6 +417,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     for (int i = 0; good && i < q->ladder_count; i++)
         good = climb(q, &q->ladders[i], err);
     progress_clear(&q->progress);
+    if (good && q->r.count == 0)
+        good = fail(err, "--most-devices: expected at least %d, the devices of a node of %s, found %lld",
+                    q->ladders[0].per_node, q->ladders[0].type, (long long)q->a->most_devices);
     int possible = 0;
     for (int i = 0; i < q->r.count; i++)
         possible += q->r.offers[i].verdict != VERDICT_LEFT_OUT;

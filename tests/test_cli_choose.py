@@ -104,6 +104,8 @@ def recommends(_folder):
     check("steps", found["steps"] == steps and near(only["total_s"], steps * only["step_s"]) and near(only["total_dollars"], steps * 8 * only["step_s"] / 3600), None)
     expect("people", 0, r"\* 1x8:l40s +8 .* meets it", "recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", "30d")
     expect("nothing meets it", 3, "none of the", "recommend", *job, "--among", "1x8:l40s", "--target-time", "1ms")
+    found = answer("recommend", *job, "--among", "l40s", "--budget", 100, "--price", "l40s=1", "--most-devices", 24)
+    check("no more devices than that, and so many", {o["cluster"] for o in found["candidates"]} == {"1x8:l40s", "2x8:l40s", "3x8:l40s"}, None)
 
 
 def wrong_questions(_folder):
@@ -111,7 +113,8 @@ def wrong_questions(_folder):
                            (["--batch", 8, "--target-time", "soon"], "expected a time"), (["--batch", 8, "--target-time", "-1"], "expected a time"),
                            (["--batch", 8, "--target-time", 1, "--tokens", "many"], "number of tokens"), (["--batch", 8, "--target-time", 1, "--among", "h100"], "did you mean"),
                            (["--batch", 8, "--target-time", 1, "--among", "64xH100:"], "did you mean|expected"), (["--batch", 8, "--budget", "0", "--price", "l40s=1"], "expected dollars"),
-                           (["--batch", 8, "--target-time", 1, "--among", ","], "expected a cluster"), (["--batch", 8, "--target-time", 1, "--dtype", "bf17"], "--dtype")):
+                           (["--batch", 8, "--target-time", 1, "--among", ","], "expected a cluster"), (["--batch", 8, "--target-time", 1, "--dtype", "bf17"], "--dtype"),
+                           (["--batch", 8, "--target-time", 1, "--among", "l40s", "--most-devices", 4], "expected at least 8, the devices of a node of l40s, found 4")):
         expect(f"recommend {words}", 2, pattern, "recommend", "gpt2", *words)
 
 
