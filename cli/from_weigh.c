@@ -17,7 +17,7 @@ struct change {
     int64_t promise; /* less is better: its step, whether it fits or not, where the launch fits, else what it needs of
                         memory; 0: none */
 };
-enum { MOST_CHANGES = 48, MOST_PAIRS = 32 };
+enum { MOST_CHANGES = 52, MOST_PAIRS = 32 };
 
 /* Another one that is like the launch until it is changed; NULL: there are enough. */
 static struct change *add_change(struct change *list, int *count, const struct launch *own)

@@ -131,7 +131,7 @@ static void remark_updates(const struct remarks *to, const struct inputs *in, co
 {
     bool offloads = false;
     for (int l = 0; l < plan->layer_count; l++)
-        offloads = offloads || plan->layers[l].offload == OFFLOAD_OPTIMIZER || plan->layers[l].offload == OFFLOAD_BOTH;
+        offloads = offloads || plan_layer_offloads(&plan->layers[l], OFFLOAD_OPTIMIZER);
     if (offloads && in->facts.framework)
         remark(to, "host_updates",
                "%s updates the optimizer's states that are offloaded on the host's processors; priced is an update on "

@@ -100,19 +100,19 @@ static int64_t bytes_of(const struct program *program, int stage, enum buffer_ki
     return sum;
 }
 
-/* The host's arena is the states, exactly; what persists on the device is less by as much. */
-START_TEST(states_leave_the_device)
+/* The host's arena is the states or the weights, exactly; what persists on the device is less by as much. */
+START_TEST(states_and_weights_leave_the_device)
 {
     for (int c = 0; c < CHOICES; c++) {
         struct graph *graph = tiny_graph(tiny_models[0]);
-        struct program *without = lower(graph, &choices[c], OFFLOAD_NONE),
-                       *with = lower(graph, &choices[c], OFFLOAD_OPTIMIZER);
+        enum offload what = _i ? OFFLOAD_PARAMETERS : OFFLOAD_OPTIMIZER;
+        struct program *without = lower(graph, &choices[c], OFFLOAD_NONE), *with = lower(graph, &choices[c], what);
         for (int s = 0; s < without->stage_count; s++) {
-            int64_t states = bytes_of(without, s, BUFFER_STATE, false);
-            ck_assert_int_gt(states, 0);
+            int64_t bytes = bytes_of(without, s, _i ? BUFFER_WEIGHT : BUFFER_STATE, false);
+            ck_assert_int_gt(bytes, 0);
             ck_assert_int_eq(without->stages[s].host_bytes, 0);
-            ck_assert_int_eq(with->stages[s].host_bytes, states);
-            ck_assert_int_eq(with->stages[s].persistent_bytes, without->stages[s].persistent_bytes - states);
+            ck_assert_int_eq(with->stages[s].host_bytes, bytes);
+            ck_assert_int_eq(with->stages[s].persistent_bytes, without->stages[s].persistent_bytes - bytes);
         }
         close_program(without), close_program(with);
         graph_free(graph);
@@ -150,6 +150,18 @@ START_TEST(activations_leave_the_device)
     ck_assert_int_gt(kept, 0);
     ck_assert_int_eq(large, small);
     ck_assert_int_eq(many - few, kept); /* each byte that is not here is there */
+}
+END_TEST
+
+/* The weights of few layers are on the device, however many a model has, and those of all on the host. */
+START_TEST(weights_leave_the_device_between_uses)
+{
+    int64_t few, many, few_away, many_away;
+    int64_t small = arena_of(8, OFFLOAD_BOTH, &few), large = arena_of(16, OFFLOAD_BOTH, &many);
+    int64_t small_away = arena_of(8, OFFLOAD_ALL, &few_away), large_away = arena_of(16, OFFLOAD_ALL, &many_away);
+    ck_assert_int_eq(large, small);
+    ck_assert_int_eq(large_away, small_away);
+    ck_assert_int_gt(many_away - few_away, many - few);
 }
 END_TEST
 
@@ -198,7 +210,7 @@ START_TEST(copies_take_the_links_time)
     for (int c = 0; c < CHOICES; c++) {
         struct graph *graph = tiny_graph(tiny_models[0]);
         struct program *without = lower(graph, &choices[c], OFFLOAD_NONE),
-                       *with = lower(graph, &choices[c], OFFLOAD_BOTH);
+                       *with = lower(graph, &choices[c], _i ? OFFLOAD_PARAMETERS : OFFLOAD_BOTH);
         int64_t plain = step_ns(without, fast), hidden = step_ns(with, fast), busy = step_ns(with, slow), bytes = 0;
         for (int s = 0; s < with->stage_count; s++)
             for (int out = 0; out < 2; out++)
@@ -260,9 +272,10 @@ static Suite *offload_suite(void)
     tcase_set_timeout(tcase, 0);
     tcase_add_loop_test(tcase, offloaded_runs_are_bitwise_the_same, 0, TINY_MODELS);
     suite_add_tcase(suite, tcase);
-    CHECK_ADD(suite, states_leave_the_device);
+    tcase_add_loop_test(tcase, states_and_weights_leave_the_device, 0, 2);
+    tcase_add_loop_test(tcase, copies_take_the_links_time, 0, 2);
     CHECK_ADD(suite, activations_leave_the_device);
-    CHECK_ADD(suite, copies_take_the_links_time);
+    CHECK_ADD(suite, weights_leave_the_device_between_uses);
     CHECK_ADD(suite, runs_wait_for_the_link);
     CHECK_ADD(suite, a_device_without_a_link_is_refused);
     return suite;

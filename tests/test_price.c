@@ -322,7 +322,7 @@ START_TEST(layouts_keep_what_prices_promise)
     free_choices(&w.space);
     if (_i == 0) { /* what is fetched, and gradients beside chunks, pack worse where a layer has few buffers, so not
                     * with all of it recomputed */
-        w.space.offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_BOTH } };
+        w.space.offload = (struct allowed){ 4, { OFFLOAD_NONE, OFFLOAD_BOTH, OFFLOAD_PARAMETERS, OFFLOAD_ALL } };
         w.space.loss_chunks = (struct allowed){ 2, { 1, 4 } };
         w.space.recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE } };
     }

@@ -16,7 +16,7 @@ static struct plan *plan_of(const struct graph *graph, const struct choice *c)
                                                                 .named = c->schedule,
                                                                 .micro = c->micro,
                                                                 .recompute = c->recompute,
-                                                                .offload = c->micro % OFFLOAD_COUNT,
+                                                                .offload = c->micro % OFFLOAD_PARAMETERS,
                                                                 .bucket = c->bucket,
                                                                 .clip = c->clip });
     struct error error = { 0 };

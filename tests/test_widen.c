@@ -120,7 +120,7 @@ START_TEST(only_what_the_cluster_has)
     ck_assert_int_eq(space.context.values[1], 2);
     space_widen(&space, world.cluster, 64);
     ck_assert_int_eq(space.context.count, 0);
-    ck_assert_int_eq(space.offload.count, 4);
+    ck_assert_int_eq(space.offload.count, 5);
     space = space_default(4, 0, DTYPE_BF16);
     world.cluster->types[0].device.host_bytes_per_s = 0;
     space_widen(&space, world.cluster, 64);

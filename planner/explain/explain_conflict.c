@@ -25,7 +25,7 @@ static struct space thrifty(const struct space *space)
         least = min_i64(least, s.micro.values[i]);
     narrow(&s.recompute, RECOMPUTE_FULL);
     narrow(&s.excepted, 0);
-    narrow(&s.offload, OFFLOAD_BOTH);
+    narrow(&s.offload, allowed_has(&s.offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH);
     narrow(&s.reshard, RESHARD_EACH_PASS);
     narrow(&s.replicate, 0);
     narrow(&s.micro, least);

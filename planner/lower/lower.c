@@ -294,6 +294,7 @@ static bool lower_stage(struct lowering *l, int stage)
     run_visits(l);
     overlap_experts(l);
     offload_activations(l);
+    offload_weights(l);
     lower_forget_versions(l);
     return !l->failed && keep_instrs(l) && waits_find(l);
 }

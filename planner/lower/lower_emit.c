@@ -267,7 +267,7 @@ int lower_add_buffer_like(struct lowering *l, int source, const struct layout *l
     struct buffer next = *buffer_at(l, source);
     next.kind = kind;
     next.layout = *layout;
-    next.persistent = false;
+    next.persistent = next.host = false;
     next.version = next.version_count = 0;
     return lower_add_buffer(l, next);
 }

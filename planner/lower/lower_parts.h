@@ -27,7 +27,6 @@ struct stage_weight {
     int contributions;                    /* backward passes of one micro-batch that write its gradient */
     int part_count, part_dim, first_part; /* first_part: into lowering.weights.parts */
     int zero;
-    bool offload;         /* its state lies in host memory */
     unsigned shard, rest; /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
     unsigned server;      /* further ones: their first rank takes the sum and updates */
 };
@@ -277,6 +276,9 @@ void lower_step(struct lowering *l, int micro);
 /* ---- what lies in the host's memory between uses (lower_offload.c) ---- */
 /* Sends, behind the walk, those of the stage's values to the host that backward reads much later, and back. */
 void offload_activations(struct lowering *l);
+/* Fetches, behind the walk, weights that lie in the host's memory for each visit that reads them, and returns them from
+ * the update. */
+void offload_weights(struct lowering *l);
 /* Fetches the optimizer's state of a part from the host; returns its buffer, -1: it stays on the device. */
 int lower_fetch_state(struct lowering *l, int number, int micro);
 void lower_return_state(struct lowering *l, int number, int fetched, int micro);

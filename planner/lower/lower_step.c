@@ -253,6 +253,9 @@ static void update_all(struct lowering *l, int scalar, int micro)
         for (; next < l->weights.reduced_count && next <= i + STATES_AHEAD && !l->failed; next++)
             fetched[next] = lower_fetch_state(l, l->weights.reduced[next], micro);
         update(l, l->weights.reduced[i], scalar, micro, fetched[i]);
+        const struct weight_part *part = &l->weights.parts[l->weights.reduced[i]];
+        if (buffer_at(l, part->stored)->host) /* until it is gathered it could not go back there */
+            bucket_flush(l, true);
     }
 }
 

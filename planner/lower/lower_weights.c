@@ -87,7 +87,6 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     };
     w->shard = shard_atoms(l, segment, index);
     w->server = server_atoms(l, segment, index);
-    w->offload = plan_layer_offloads_optimizer(&l->plan->layers[s->layer]);
     w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard & ~w->server;
     int dim = recipe_sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
     if (dim >= 0 &&
@@ -112,7 +111,9 @@ static void store_part(struct lowering *l, int weight, int number)
 {
     const struct stage_weight *w = &l->weights.of[weight];
     const struct layout_pair *use = use_layouts(l, weight);
+    const struct plan_layer *layer = &l->plan->layers[l->graph->segments[w->segment].layer];
     struct buffer buffer = { .kind = BUFFER_WEIGHT,
+                             .host = plan_layer_offloads(layer, OFFLOAD_PARAMETERS),
                              .is_weight = true,
                              .persistent = true,
                              .id = weight,
@@ -136,6 +137,7 @@ static void store_part(struct lowering *l, int weight, int number)
     for (buffer.version = 1; buffer.version < part->version_count; buffer.version++)
         lower_add_buffer(l, buffer);
     buffer.version = buffer.version_count = 0;
+    buffer.host = false;
     if (frozen)
         return;
     buffer.layout = lower_reduced_layout(l, w->segment, w->index);
@@ -144,7 +146,7 @@ static void store_part(struct lowering *l, int weight, int number)
     if (optimizer_bytes_per_element(&l->plan->optimizer, l->plan->dtype, &l->graph->weights[weight]) == 0)
         return;
     buffer.kind = BUFFER_STATE; /* right behind its gradient: geometry_state_buffer() */
-    buffer.host = w->offload;
+    buffer.host = plan_layer_offloads(layer, OFFLOAD_OPTIMIZER);
     lower_add_buffer(l, buffer);
 }
 

@@ -7,7 +7,10 @@
 
 const char *const plan_clock_names[CLOCK_COUNT + 1] = { "even", "work", NULL };
 const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", "full", "block", NULL };
-const char *const offload_names[OFFLOAD_COUNT + 1] = { "none", "activations", "optimizer", "both", NULL };
+const char *const offload_names[OFFLOAD_COUNT + 1] = {
+    "none", "activations", "optimizer", "both", "parameters", "activations+parameters", "optimizer+parameters",
+    "all",  NULL
+};
 const char *const reshard_names[RESHARD_COUNT + 1] = { "true", "false", NULL };
 
 int plan_stage_rank_count(const struct plan *plan, int stage)
@@ -221,16 +224,6 @@ bool plan_split_atoms(struct plan *plan, int atom_count, const int *size)
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
-}
-
-bool plan_layer_offloads_activations(const struct plan_layer *layer)
-{
-    return layer->offload == OFFLOAD_ACTIVATIONS || layer->offload == OFFLOAD_BOTH;
-}
-
-bool plan_layer_offloads_optimizer(const struct plan_layer *layer)
-{
-    return layer->offload == OFFLOAD_OPTIMIZER || layer->offload == OFFLOAD_BOTH;
 }
 
 bool plan_layer_keeps_gathered(const struct plan_layer *layer)

@@ -33,9 +33,17 @@ enum {
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_BLOCK, RECOMPUTE_COUNT };
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
 
-/* Says what a layer keeps in host memory while nobody reads it: activations from their last reader forward until
- * backward, the optimizer's state between updates. */
-enum offload { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_COUNT };
+/* Says what a layer keeps in host memory while nobody reads it, a bit each: activations from their last reader forward
+ * until backward, the optimizer's state between updates, parameters between their uses. */
+enum offload {
+    OFFLOAD_NONE,
+    OFFLOAD_ACTIVATIONS = 1,
+    OFFLOAD_OPTIMIZER = 2,
+    OFFLOAD_BOTH = OFFLOAD_ACTIVATIONS | OFFLOAD_OPTIMIZER,
+    OFFLOAD_PARAMETERS = 4,
+    OFFLOAD_ALL = OFFLOAD_BOTH | OFFLOAD_PARAMETERS,
+    OFFLOAD_COUNT
+};
 extern const char *const offload_names[OFFLOAD_COUNT + 1];
 
 /* Says when what ZeRO-3 gathered goes back to shards (FSDP: reshard_after_forward): after each pass of its layer,
@@ -162,8 +170,11 @@ void plan_join_atoms(struct plan *plan);
 /* Splits atoms back to these sizes (atom_count), of which one or more that follow each other make up each of the
  * plan's. False, and the plan unchanged, when they do not. */
 bool plan_split_atoms(struct plan *plan, int atom_count, const int *size);
-bool plan_layer_offloads_activations(const struct plan_layer *layer);
-bool plan_layer_offloads_optimizer(const struct plan_layer *layer);
+/* True when the layer keeps what the bit names in host memory. */
+static inline bool plan_layer_offloads(const struct plan_layer *layer, enum offload what)
+{
+    return layer->offload & (int)what;
+}
 /* True when weights that it gathers stay gathered until their last use in the step. */
 bool plan_layer_keeps_gathered(const struct plan_layer *layer);
 /* Gives the ZeRO stage of one of its segments' weights: some operators may be replicated (Jiang et al. 2023, OSDP). */

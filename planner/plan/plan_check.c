@@ -329,6 +329,12 @@ static bool check_asynchronous(const struct plan *plan, const struct graph *grap
     const char *name = schedules[plan->schedule]->name;
     int *holder = calloc((size_t)graph->weight_count + 1, sizeof *holder); /* 1 + the stage of the first use */
     bool ok = holder || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d weights", graph->weight_count);
+    for (int l = 0; ok && l < plan->layer_count; l++)
+        ok = !plan_layer_offloads(&plan->layers[l], OFFLOAD_PARAMETERS) ||
+             fail(err,
+                  "plan: layer %d: offload %s: schedule %s keeps versions of the weights, which stay on the device; "
+                  "expected none, activations, optimizer or both",
+                  l, offload_names[plan->layers[l].offload], name);
     for (int i = 0; ok && i < graph->segment_count; i++) {
         const struct segment *segment = &graph->segments[i];
         int stage = plan_stage_of_layer(plan, segment->layer);

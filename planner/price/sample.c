@@ -470,25 +470,14 @@ static void walk(struct sample *s, bool reductions, unsigned parts)
     }
 }
 
-/* Charges copies by a layer's own passes, behind which they hide: what its neighbours leave for them these decide. In
- * the step both ways run at once, and count where they last longer than the updates. */
-static void settle_copies(struct sample *s)
-{
-    for (int l = 0; l < s->graph->layer_count; l++) {
-        struct layer_price *price = &s->by_layer[l];
-        const struct copies *copies = &s->copies[l];
-        price->forward_ns = max_i64(price->forward_ns, copies->out_ns);
-        price->backward_ns = max_i64(price->backward_ns, copies->in_ns);
-        price->step_ns = max_i64(price->step_ns, max_i64(copies->step_out_ns, copies->step_in_ns));
-    }
-}
-
 /* Lets the device wait for the host where that is slower: a pass takes at least as long as its instructions are issued,
- * and what is issued behind a wait for the device comes on top. What a stage would win since layers differ is left to
- * the simulator. */
+ * and what is issued behind a wait for the device comes on top. Copies run both ways at once and hide behind the
+ * layer's own pass: what its neighbours leave for them, these decide. What a stage would win since layers differ is
+ * left to the simulator. */
 static int64_t beside_host(int64_t device_ns, const struct issued *host)
 {
-    return host->waited_ns + max_i64(device_ns, host->ns - host->waited_ns);
+    int64_t copies_ns = max_i64(host->out_ns, host->in_ns);
+    return host->waited_ns + max_i64(max_i64(device_ns, copies_ns), host->ns - host->waited_ns);
 }
 
 /* Prices the path. path_only: reductions take no time, so that one walk tells all, as it does where all come in the
@@ -514,17 +503,14 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
         struct copies *copies = &s->copies[sample_layer_of(s, instr)];
-        bool out = instr->lane == LANE_COPY_OUT, step = instr->phase == PHASE_STEP || instr->micro < 0;
+        bool step = instr->phase == PHASE_STEP || instr->micro < 0;
         struct issued *issued = step ? &copies->step : instr_is_forward(instr) ? &copies->forward : &copies->backward;
         struct host_issue host = cost_issue(facts, s->program, 0, instr);
         issued->ns += host.ns;
         issued->waited_ns += host.waits == HOST_WAITS_FOR_ALL ? host.ns : 0;
-        if (instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN) {
-            if (instr->phase == PHASE_STEP)
-                *(out ? &copies->step_out_ns : &copies->step_in_ns) += s->duration[i];
-            else
-                *(out ? &copies->out_ns : &copies->in_ns) += s->duration[i];
-        } else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE) {
+        if (op_info[instr->op].traffic == TRAFFIC_HOST)
+            *(instr->op == OP_FETCH ? &issued->in_ns : &issued->out_ns) += s->duration[i];
+        else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE) {
             share_out(s, instr, s->duration[i]);
         }
     }
@@ -532,7 +518,6 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     if (accumulates)
         sample_price_adding(s, facts, known);
     price_path(s, path_only);
-    settle_copies(s);
     if (path_only)
         return;
     for (int l = 0; l < s->graph->layer_count; l++) {

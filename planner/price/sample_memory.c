@@ -175,7 +175,8 @@ static void price_fetched(struct sample *s)
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
         struct life life = s->lives[s->sized[k]];
-        if (buffer->kind != BUFFER_STATE_USE || life.first < 0)
+        const struct instr *first = life.first >= 0 ? &list->instrs[life.first] : NULL;
+        if (buffer->host || !first || first->op != OP_FETCH || first->phase != PHASE_STEP)
             continue;
         s->change[life.since] += buffer->bytes;
         s->change[life.held + 1] -= buffer->bytes;
@@ -208,7 +209,7 @@ int64_t sample_price_memory(struct sample *s, bool path_only)
     if (path_only)
         return 0;
     price_temporary(s);
-    if (plan_layer_offloads_optimizer(&s->shape.layer))
+    if (plan_layer_offloads(&s->shape.layer, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS))
         price_fetched(s);
     price_exchange(s);
     return workspace(s);

@@ -8,16 +8,16 @@ struct tie {
     int buffer, layer;
 }; /* the layer uses a weight that an earlier one holds, or keeps gathered for both */
 
-/* What the host does for a pass. */
+/* What the host does for a pass: issuing instructions, and copies on the lanes to and from its memory. */
 struct issued {
     int64_t ns, waited_ns; /* of it, while the device idles, since the host waited for it */
+    int64_t out_ns, in_ns; /* of copies to its memory and from it */
 };
 
-/* What the host does for one layer: copies on the lanes to and from its memory, and issuing instructions. */
+/* What the host does for one layer. */
 struct copies {
-    int64_t out_ns, in_ns;           /* every micro-batch */
-    int64_t step_out_ns, step_in_ns; /* once */
-    struct issued forward, backward, step;
+    struct issued forward, backward; /* every micro-batch */
+    struct issued step;              /* once */
 };
 
 /* One layer's pass: its gathers, as far as the list has come, and what the path sends. */

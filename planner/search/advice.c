@@ -39,7 +39,7 @@ static struct search_options narrow_options(const struct search_options *options
     if (narrowed.space.recompute.count != 2 || !allowed_has(&narrowed.space.recompute, RECOMPUTE_BLOCK))
         narrow(&narrowed.space.recompute, RECOMPUTE_FULL); /* the one keeps less, the other needs less at a time */
     narrow(&narrowed.space.excepted, 0);
-    narrow(&narrowed.space.offload, OFFLOAD_BOTH);
+    narrow(&narrowed.space.offload, allowed_has(&narrowed.space.offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH);
     narrow(&narrowed.space.reshard, RESHARD_EACH_PASS);
     narrow(&narrowed.space.replicate, 0);
     narrow(&narrowed.space.micro, 1);

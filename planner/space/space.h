@@ -186,6 +186,8 @@ void space_keep_operators(struct space *space, uint64_t operators);
 bool space_layers_idle(const struct space *space);
 /* Gives the rules that count for the layer, as bits, by which layers with equal rules are told. */
 unsigned space_rules_of(const struct space *space, int layer);
+/* Gives an asynchronous schedule that the space names, whose versions of the weights stay on the device; NULL: none. */
+const struct schedule *space_asynchronous(const struct space *space);
 /* Gives what any layer may choose from; everything where count is 0. */
 struct allowed space_any_layer(const struct space *space, enum space_choice choice);
 

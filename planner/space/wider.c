@@ -31,7 +31,9 @@ void space_widen(struct space *space, const struct cluster *cluster, int64_t tok
     for (int t = 0; t < cluster->type_count; t++)
         hosts = hosts && cluster->types[t].device.host_bytes_per_s > 0;
     if (hosts)
-        space->offload = (struct allowed){ 4, { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH } };
+        space->offload =
+            (struct allowed){ space_asynchronous(space) ? 4 : 5,
+                              { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_ALL } };
 }
 
 void space_narrow_wide(struct space *space)
@@ -44,5 +46,6 @@ void space_narrow_wide(struct space *space)
         space->recompute = (struct allowed){ 2, { RECOMPUTE_FULL, RECOMPUTE_BLOCK } };
     if (space->offload.count > 2 && allowed_has(&space->offload, OFFLOAD_NONE) &&
         allowed_has(&space->offload, OFFLOAD_BOTH))
-        space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_BOTH } };
+        space->offload = (struct allowed){ allowed_has(&space->offload, OFFLOAD_ALL) ? 3 : 2,
+                                           { OFFLOAD_NONE, OFFLOAD_BOTH, OFFLOAD_ALL } };
 }

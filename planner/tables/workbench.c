@@ -123,9 +123,18 @@ static bool check_choices(const struct space *space, struct error *err)
 static bool check_offload(const struct space *space, const struct cluster *cluster, struct error *err)
 {
     struct allowed offloads = space_any_layer(space, CHOICE_OFFLOAD);
-    for (int offload = OFFLOAD_NONE; offload < OFFLOAD_COUNT; offload++)
-        if (allowed_has(&offloads, offload) && !cost_host_link(cluster, (enum offload)offload, err))
+    const struct schedule *versioned = space_asynchronous(space);
+    for (int offload = OFFLOAD_NONE; offload < OFFLOAD_COUNT; offload++) {
+        if (!allowed_has(&offloads, offload))
+            continue;
+        if (versioned && offload >= OFFLOAD_PARAMETERS)
+            return fail(err,
+                        "plan: schedule %s keeps versions of the weights, which stay on the device: expected another "
+                        "one, or offload none, activations, optimizer or both, found %s",
+                        versioned->name, offload_names[offload]);
+        if (!cost_host_link(cluster, (enum offload)offload, err))
             return false;
+    }
     return true;
 }
 

@@ -162,6 +162,8 @@ static bool check_move(struct content *c, const struct instr *instr, const struc
     int found = c->partial[pair->source];
     if ((instr->op == OP_ALL_GATHER || instr->op == OP_BROADCAST) && pair->source == pair->destination)
         c->stale[pair->source] &= ~instr->atoms;
+    if (op_info[instr->op].traffic == TRAFFIC_HOST)
+        c->stale[pair->destination] = c->stale[pair->source];
     if (instr->op == OP_REDISTRIBUTE)
         return expect(c, pair->source, declared(c, pair->source)) &&
                put(c, pair->destination, declared(c, pair->destination), instr->accumulate);

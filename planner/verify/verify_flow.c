@@ -245,14 +245,19 @@ static bool check_updates(struct flow *f, int stage, int *updates)
     int wanted = schedule_updates(p->plan);
     for (int i = 0; i < p->stages[stage].instr_count; i++) {
         const struct instr *instr = &p->stages[stage].instrs[i];
-        for (int k = 0; instr->op == OP_UPDATE && k < instr->pair_count; k++) {
-            int weight = p->pairs[instr->pair_first + k].destination;
-            if (weight < 0 || p->buffers[weight].kind != BUFFER_WEIGHT)
+        bool returns = instr->op == OP_OFFLOAD;
+        for (int k = 0; (returns || instr->op == OP_UPDATE) && k < instr->pair_count; k++) {
+            const struct pair *pair = &p->pairs[instr->pair_first + k];
+            int weight = pair->destination;
+            if (weight < 0 ||
+                (p->buffers[weight].kind != BUFFER_WEIGHT && p->buffers[weight].kind != BUFFER_WEIGHT_USE))
                 continue;
             weight -= p->buffers[weight].version; /* counted at the first version */
-            if (!check_version(f, stage, i, instr, updates[weight]))
+            if (!returns && !check_version(f, stage, i, instr, updates[weight]))
                 return false;
-            if (++updates[weight] > wanted)
+            updates[weight] +=
+                returns ? updates[pair->source] : 1; /* what a copy from the host got comes back with it */
+            if (updates[weight] > wanted)
                 return verify_fail(p, stage, i, f->err, "updates buffer %d a second time", weight);
         }
     }

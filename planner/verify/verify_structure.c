@@ -262,9 +262,9 @@ static bool same_content(const struct instr *instr, const struct buffer *source,
         (source->micro != destination->micro && min_int(source->micro, destination->micro) != -1))
         return false;
     if (instr->op == OP_UPDATE)
-        return source->kind == BUFFER_GRADIENT && destination->kind == BUFFER_WEIGHT;
+        return source->kind == BUFFER_GRADIENT && to == FAMILY_WEIGHT;
     if (op_info[instr->op].traffic == TRAFFIC_HOST)
-        return same_form(source, destination) && (state ? from == to : source->kind == destination->kind);
+        return same_form(source, destination) && from == to;
     if (instr->op == OP_NORM_REDUCE)
         return from == FAMILY_SCALAR && to == FAMILY_SCALAR;
     return !state && same_family(from, to);
