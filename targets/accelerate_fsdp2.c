@@ -38,8 +38,8 @@ static bool kept_for_one(const struct launch *launch, const struct launch_contex
 static bool offload_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->offload == OFFLOAD_NONE ||
-           (launch->offload == OFFLOAD_ACTIVATIONS && launch->recompute == RECOMPUTE_BLOCK);
+    bool state = launch->offload & OFFLOAD_OPTIMIZER, weights = launch->offload & OFFLOAD_PARAMETERS;
+    return state == weights && (!(launch->offload & OFFLOAD_ACTIVATIONS) || launch->recompute == RECOMPUTE_BLOCK);
 }
 static bool blocks_are_buckets(const struct launch *launch, const struct launch_context *context)
 {
@@ -73,8 +73,9 @@ static const struct target_rule rules[] = {
       "torch/distributed/fsdp/_fully_shard: reshard_after_forward=False lasts until backward", kept_for_one, NULL },
     { "recompute", "blocks are all kept or all computed again", "accelerate/utils/fsdp_utils.py, fsdp2_apply_ac",
       trainer_recompute_is_known, NULL },
-    { "offload", "nothing is kept in host memory but what enters blocks that are computed again",
-      "accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin.activation_checkpointing_offload",
+    { "offload",
+      "what enters blocks that are computed again is kept in host memory, weights with all state, or nothing",
+      "accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin.activation_checkpointing_offload, cpu_offload",
       offload_is_known, NULL },
     { "optimizer", "the optimizer is AdamW, with moments in 32 bit or 8bit, or SGD without momentum",
       "transformers/training_args.py, OptimizerNames", trainer_optimizer_is_known, launch_optimizer_detail },
@@ -106,7 +107,7 @@ static void allow(struct space *space, const struct graph *graph)
     space->reshard = allowed_only(RESHARD_EACH_PASS);
     space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
     space->excepted = allowed_only(0);
-    space->offload = allowed_only(OFFLOAD_NONE);
+    space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS } };
     space->slices = allowed_only(1);
     space->replicate = allowed_only(0);
 }
@@ -139,8 +140,8 @@ static int pairs_of(struct setting_pair out[PAIRS], const struct launch *launch)
     PAIR("fsdp_config", "fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
     PAIR("fsdp_config", "fsdp_activation_checkpointing", "%s", launch->recompute == RECOMPUTE_BLOCK ? "true" : "false");
     PAIR("fsdp_config", "fsdp_activation_checkpointing_offload", "%s",
-         launch->offload == OFFLOAD_ACTIVATIONS ? "true" : "false");
-    PAIR("fsdp_config", "fsdp_offload_params", "false");
+         launch->offload & OFFLOAD_ACTIVATIONS ? "true" : "false");
+    PAIR("fsdp_config", "fsdp_offload_params", "%s", launch->offload & OFFLOAD_PARAMETERS ? "true" : "false");
     PAIR("fsdp_config", "fsdp_state_dict_type", "SHARDED_STATE_DICT");
     PAIR("parallelism_config", "parallelism_config_dp_replicate_size", "%lld", (long long)(launch->data / group));
     PAIR("parallelism_config", "parallelism_config_dp_shard_size", "%lld", (long long)group);
@@ -329,9 +330,6 @@ static bool read_fsdp(struct launch_read *out, struct settings *settings, struct
                          *wrap = inside ? inside : alone;
     if (type == 3)
         return fail(err, "%s: mixed_precision fp8 is not planned for this target", settings->name);
-    if (offload)
-        return fail(err, "%s: fsdp_offload_params: weights and all state in host memory are not planned",
-                    settings->name);
     if (keep && !again)
         return fail(err, "%s: fsdp_activation_checkpointing_offload: expected fsdp_activation_checkpointing with it",
                     settings->name);
@@ -340,7 +338,7 @@ static bool read_fsdp(struct launch_read *out, struct settings *settings, struct
                             "expected TRANSFORMER_BASED_WRAP: other units than blocks are not planned");
     launch->reshard = reshard || launch->zero == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
     launch->recompute = again ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
-    launch->offload = keep ? OFFLOAD_ACTIVATIONS : OFFLOAD_NONE;
+    launch->offload = (keep ? OFFLOAD_ACTIVATIONS : 0) | (offload ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : 0);
     launch->dtype = type == 0 ? DTYPE_FP32 : type == 1 ? DTYPE_BF16 : DTYPE_FP16;
     return true;
 }

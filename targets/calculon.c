@@ -88,8 +88,6 @@ static bool read_memory(struct launch_read *out, struct settings *settings, stru
         return false;
     if (!training)
         return refuse(settings, err, "training: false: inference cannot be priced here");
-    if (weights)
-        return refuse(settings, err, "weight_offload: no plan keeps weights in host memory");
     if (shards && l->data == 1)
         return refuse(settings, err, "optimizer_sharding: expected data_par above 1");
     if (gathers && (sum != WITH_SEQUENCE || recompute == ALL))
@@ -99,10 +97,8 @@ static bool read_memory(struct launch_read *out, struct settings *settings, stru
     l->excepted = recompute == ATTENTION_ONLY ? operator_set("core", 4) : 0;
     l->sequence_parallel = sum == WITH_SEQUENCE && l->tensor > 1;
     l->zero = shards ? 1 : 0;
-    l->offload = activations && state ? OFFLOAD_BOTH
-                 : activations        ? OFFLOAD_ACTIVATIONS
-                 : state              ? OFFLOAD_OPTIMIZER
-                                      : OFFLOAD_NONE;
+    l->offload =
+        (activations ? OFFLOAD_ACTIVATIONS : 0) | (state ? OFFLOAD_OPTIMIZER : 0) | (weights ? OFFLOAD_PARAMETERS : 0);
     return true;
 }
 

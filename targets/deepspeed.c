@@ -48,7 +48,8 @@ static bool gives_up(const struct launch *launch, const struct launch_context *c
 static bool offload_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->offload == OFFLOAD_NONE || (launch->offload == OFFLOAD_OPTIMIZER && launch->zero >= 1);
+    return launch->offload == OFFLOAD_NONE || (launch->offload == OFFLOAD_OPTIMIZER && launch->zero >= 1) ||
+           (!(launch->offload & OFFLOAD_ACTIVATIONS) && launch->zero == 3);
 }
 static bool buckets_are_facts(const struct launch *launch, const struct launch_context *context)
 {
@@ -81,7 +82,7 @@ static const struct target_rule rules[] = {
       "deepspeed/runtime/zero/mics.py", groups_are_mics, NULL },
     { "reshard", "gathered weights are given up after each pass",
       "deepspeed/runtime/zero/partitioned_param_coordinator.py", gives_up, NULL },
-    { "offload", "nothing is kept in host memory, or the optimizer's state, with ZeRO 1 to 3",
+    { "offload", "nothing is kept in host memory but the optimizer's state, with ZeRO 1 to 3, and weights, with ZeRO 3",
       "deepspeed/runtime/zero/offload_config.py", offload_is_known, NULL },
     { "recompute", "blocks are all kept or all computed again",
       "transformers/modeling_utils.py, gradient_checkpointing_enable", trainer_recompute_is_known, NULL },
@@ -116,7 +117,7 @@ static void allow(struct space *space, const struct graph *graph)
     space->reshard = allowed_only(RESHARD_EACH_PASS);
     space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
     space->excepted = allowed_only(0);
-    space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER } };
+    space->offload = (struct allowed){ 3, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS } };
     space->slices = allowed_only(1);
     space->replicate = allowed_only(0);
 }
@@ -132,6 +133,16 @@ static void write_truth(struct json_writer *w, const char *key, bool value)
 {
     json_write_key(w, key);
     json_write_bool(w, value);
+}
+
+static void write_offload(struct json_writer *w, const char *key)
+{
+    json_write_key(w, key);
+    json_begin_object(w);
+    json_write_key(w, "device");
+    json_write_string(w, "cpu");
+    write_truth(w, "pin_memory", true);
+    json_end_object(w);
 }
 
 static void write_zero(struct json_writer *w, const struct launch *launch)
@@ -151,14 +162,10 @@ static void write_zero(struct json_writer *w, const struct launch *launch)
         if (launch->shard_group > 0)
             write_pair(w, "mics_shard_size", launch->shard_group);
     }
-    if (launch->offload == OFFLOAD_OPTIMIZER) {
-        json_write_key(w, "offload_optimizer");
-        json_begin_object(w);
-        json_write_key(w, "device");
-        json_write_string(w, "cpu");
-        write_truth(w, "pin_memory", true);
-        json_end_object(w);
-    }
+    if (launch->offload & OFFLOAD_OPTIMIZER)
+        write_offload(w, "offload_optimizer");
+    if (launch->offload & OFFLOAD_PARAMETERS)
+        write_offload(w, "offload_param");
     json_end_object(w);
 }
 
@@ -320,10 +327,12 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
-    if (parameters != 0)
-        return fail(err, "%s: offload_param: weights in host memory are not planned", settings->name);
-    if (optimizer == 2)
-        return fail(err, "%s: offload_optimizer: state on NVMe is not planned; cpu is", settings->name);
+    if (optimizer == 2 || parameters == 2)
+        return fail(err, "%s: %s on NVMe is not planned; cpu is", settings->name,
+                    optimizer == 2 ? "offload_optimizer: state" : "offload_param: weights");
+    if (parameters == 1 && launch->zero != 3)
+        return fail(err, "%s: offload_param: expected zero_optimization.stage 3 with it, found %lld", settings->name,
+                    (long long)launch->zero);
     if (optimizer == 1 && launch->zero == 0)
         return fail(err, "%s: offload_optimizer: expected zero_optimization.stage 1 to 3 with it, found 0",
                     settings->name);
@@ -333,7 +342,7 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     if (hpz > 1)
         return fail(err, "%s: zero_hpz_partition_size %lld: second shards within nodes are not planned", settings->name,
                     (long long)hpz);
-    launch->offload = optimizer == 1 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    launch->offload = (optimizer ? OFFLOAD_OPTIMIZER : 0) | (parameters ? OFFLOAD_PARAMETERS : 0);
     launch->shard_group = max_i64(mics, 0);
     return true;
 }

@@ -215,9 +215,18 @@ struct outcome gpu_run(const char *model, const struct tiny_choice *choice, cons
 
 const struct tiny_choice gpu_single = { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 };
 const struct tiny_choice gpu_choices_tried[GPU_TRIED] = {
-    { .dp = 1, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .offload = OFFLOAD_BOTH, .recompute = 2 },
+    { .dp = 1, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .offload = OFFLOAD_ALL, .recompute = 2 },
     { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1, .offload = OFFLOAD_OPTIMIZER },
-    { .dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 3, .prefetch = 1, .bucket = 1 << 14 },
+    { .dp = 2,
+      .tp = 2,
+      .pp = 1,
+      .micro = 2,
+      .tp_dim = DIM_tp,
+      .clip = 1,
+      .zero = 3,
+      .prefetch = 1,
+      .bucket = 1 << 14,
+      .offload = OFFLOAD_PARAMETERS },
     { .dp = 1,
       .tp = 2,
       .pp = 2,

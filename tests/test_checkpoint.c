@@ -19,9 +19,16 @@ enum { SAVED = 3 };
 
 static const struct tiny_choice choices[] = {
     { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 },
-    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1, .offload = OFFLOAD_BOTH },
+    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1, .offload = OFFLOAD_ALL },
     { .dp = 4, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 2 },
-    { .dp = 4, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .zero = 3, .offload = OFFLOAD_OPTIMIZER },
+    { .dp = 4,
+      .tp = 2,
+      .pp = 1,
+      .micro = 1,
+      .tp_dim = DIM_tp,
+      .clip = 1,
+      .zero = 3,
+      .offload = OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS },
     { .dp = 2,
       .tp = 1,
       .pp = 2,

@@ -17,6 +17,8 @@ static void vary(struct launch *l, uint64_t *state)
         l->context_dimension = DIM_cp_ring;
     if (l->recompute == RECOMPUTE_BLOCK && random_below(state, 3) == 0)
         l->offload = OFFLOAD_ACTIVATIONS;
+    if (random_below(state, 4) == 0)
+        l->offload |= OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS;
     if (random_below(state, 6) == 0)
         l->dtype = DTYPE_FP16;
     if (random_below(state, 4) == 0)
@@ -149,7 +151,6 @@ static const struct {
     { "a.yaml", "a\n", "expected : behind the key" },
     { "a.yaml", "- a\n", "expected a key before a list" },
     { "a.yaml", "a: 'x\n", "expected ' at the end of a string" },
-    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_offload_params: true\n", "in host memory are not planned" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: FULL_SHARD\n",
       "a.yaml:3:3: fsdp_config.fsdp_reshard_after_forward: expected true or false, found FULL_SHARD" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_activation_checkpointing_offload: true\n",
@@ -196,6 +197,7 @@ START_TEST(rules_refuse_by_name)
     BROKEN("reshard", l.reshard = RESHARD_EACH_STEP; l.batch = 256);
     BROKEN("recompute", l.recompute = RECOMPUTE_SELECTIVE);
     BROKEN("offload", l.offload = OFFLOAD_OPTIMIZER);
+    BROKEN("offload", l.offload = OFFLOAD_PARAMETERS);
     BROKEN("dtype", l.dtype = DTYPE_FP8);
     BROKEN("fsdp-units", l.loss_chunks = 2);
     model_free(model);

@@ -19,6 +19,8 @@ static void vary(struct launch *l, uint64_t *state)
         l->context_dimension = DIM_cp_ulysses;
     if (l->zero > 0 && random_below(state, 3) == 0)
         l->offload = OFFLOAD_OPTIMIZER;
+    if (l->zero == 3 && l->shard_group == 0 && random_below(state, 3) == 0)
+        l->offload |= OFFLOAD_PARAMETERS;
     if (random_below(state, 6) == 0)
         l->dtype = DTYPE_FP16;
     if (random_below(state, 6) == 0)
@@ -94,11 +96,11 @@ START_TEST(files_of_users_are_read)
                   "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0}, \"bf16\": {\"enabled\": true},"
                   "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\", \"betas\": [0.9, 0.99]}},"
                   "\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\", "
-                  "\"pin_memory\": true}, \"reduce_bucket_size\": \"auto\", \"sub_group_size\": 1e9,"
+                  "\"pin_memory\": true}, \"offload_param\": {\"device\": \"cpu\"}, \"reduce_bucket_size\": \"auto\", \"sub_group_size\": 1e9,"
                   "\"surprise\": 1}, \"gradient_clipping\": 1.0, \"train_batch_size\": 256,"
                   "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 2}");
     ck_assert_int_eq(r.launch.zero, 3);
-    ck_assert_int_eq(r.launch.offload, OFFLOAD_OPTIMIZER);
+    ck_assert_int_eq(r.launch.offload, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS);
     ck_assert_int_eq(r.launch.dtype, DTYPE_BF16);
     ck_assert_int_eq(r.launch.data, 32); /* 256 / (4 x 2) */
     ck_assert_int_eq(r.launch.batch, 256);
@@ -111,6 +113,7 @@ START_TEST(files_of_users_are_read)
                   "  offload_param_device: none\n  zero3_init_flag: false\n  zero_stage: 2\nmixed_precision: bf16\n"
                   "num_machines: 1\nnum_processes: 8\n");
     ck_assert_int_eq(r.launch.zero, 2);
+    ck_assert_int_eq(r.launch.offload, OFFLOAD_NONE);
     ck_assert_int_eq(r.launch.data, 8);
     ck_assert(r.says_data && !r.says_batch);
     ck_assert_int_eq(r.unknown_count, 0);
@@ -137,8 +140,10 @@ static const struct {
       "are 96" },
     { "a.json", "{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}",
       "expected bf16 or fp16, found both enabled" },
-    { "a.json", "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}}}",
-      "weights in host memory are not planned" },
+    { "a.json", "{\"zero_optimization\": {\"stage\": 2, \"offload_param\": {\"device\": \"cpu\"}}}",
+      "offload_param: expected zero_optimization.stage 3 with it, found 2" },
+    { "a.json", "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"nvme\"}}}",
+      "weights on NVMe is not planned" },
     { "a.json", "{\"zero_optimization\": {\"stage\": 0, \"offload_optimizer\": {\"device\": \"cpu\"}}}",
       "expected zero_optimization.stage 1 to 3 with it" },
     { "a.json", "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"nvme\"}}}",
@@ -184,6 +189,7 @@ START_TEST(rules_refuse_by_name)
     BROKEN("mics", l.shard_group = 8; l.zero = 2);
     BROKEN("reshard", l.reshard = RESHARD_EACH_STEP);
     BROKEN("offload", l.offload = OFFLOAD_ACTIVATIONS);
+    BROKEN("offload", l.offload = OFFLOAD_PARAMETERS, l.zero = 2);
     BROKEN("recompute", l.recompute = RECOMPUTE_SELECTIVE);
     BROKEN("dtype", l.dtype = DTYPE_FP8);
     BROKEN("buckets", l.prefetch = 2);

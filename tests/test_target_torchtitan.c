@@ -15,6 +15,8 @@ static void vary(struct launch *l, uint64_t *state)
         l->reshard = RESHARD_EACH_PASS;
         l->shard_group = 0;
     }
+    if (l->zero == 3 && random_below(state, 4) == 0)
+        l->offload = OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS;
     if (l->recompute == RECOMPUTE_BLOCK && random_below(state, 2))
         operators_read(&l->excepted, "q+k+v+core+gate+down");
     if (l->dtype == DTYPE_BF16 && random_below(state, 3) == 0)
@@ -297,7 +299,6 @@ static const struct {
       "[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = [['tok_embeddings', 'layers.0'], "
       "['layers.2']]\n",
       "expected layers.1, found layers.2" },
-    { "a.toml", "[training]\nenable_cpu_offload = true\n", "in host memory are not planned" },
     { "a.toml", "[activation_checkpoint]\nmode = 'some'\n", "expected one of none, selective, full, found some" },
     { "a.toml", "[activation_checkpoint]\nmode = 'selective'\nselective_ac_option = '2'\n", "use op or full" },
     { "a.sh", "train --module llama3 --config llama3_8b --parallelism.pipeline_parallel_degree 2\n",

@@ -510,9 +510,7 @@ static bool read_rest(struct reading *r)
     if (r->form == FORM_OPTIONS && launch->pipeline > 1 && !graphs_off)
         return fail(r->err, "%s: pipeline_parallel_degree %lld: expected --training.disable_cuda_graphs with it",
                     r->settings.name, (long long)launch->pipeline);
-    if (offload)
-        return fail(r->err, "%s: training.enable_cpu_offload: weights and all state in host memory are not planned",
-                    r->settings.name);
+    launch->offload = offload && launch->zero == 3 ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : OFFLOAD_NONE;
     return true;
 }
 

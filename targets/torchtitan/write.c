@@ -98,11 +98,12 @@ static void add_recipe(struct text *out, const struct launch *launch, const stru
                 "    config.training.seq_len = %lld\n"
                 "    config.training.max_norm = %s\n"
                 "    config.training.mixed_precision_param = \"%s\"\n"
-                "    config.training.enable_cpu_offload = False\n"
+                "    config.training.enable_cpu_offload = %s\n"
                 "    config.training.disable_cuda_graphs = True  # the prediction is without\n",
                 (long long)(launch->pipeline > 1 ? launch->batch / launch->data : launch->micro_batch),
                 (long long)launch->batch, (long long)launch->sequence, text_double(number, launch->clip_norm),
-                launch->dtype == DTYPE_BF16 ? "bfloat16" : "float32");
+                launch->dtype == DTYPE_BF16 ? "bfloat16" : "float32",
+                launch->offload & OFFLOAD_PARAMETERS ? "True" : "False");
     if (optimizer_equal(&launch->optimizer, &titan_narrow))
         text_add(out, "    config.training.dtype = \"bfloat16\"\n");
     text_printf(out,
