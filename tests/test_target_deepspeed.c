@@ -96,7 +96,8 @@ START_TEST(files_of_users_are_read)
                   "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0}, \"bf16\": {\"enabled\": true},"
                   "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\", \"betas\": [0.9, 0.99]}},"
                   "\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\", "
-                  "\"pin_memory\": true}, \"offload_param\": {\"device\": \"cpu\"}, \"reduce_bucket_size\": \"auto\", \"sub_group_size\": 1e9,"
+                  "\"pin_memory\": true}, \"offload_param\": {\"device\": \"cpu\"}, \"reduce_bucket_size\": \"auto\", "
+                  "\"sub_group_size\": 1e9,"
                   "\"surprise\": 1}, \"gradient_clipping\": 1.0, \"train_batch_size\": 256,"
                   "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 2}");
     ck_assert_int_eq(r.launch.zero, 3);

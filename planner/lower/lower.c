@@ -293,8 +293,7 @@ static bool lower_stage(struct lowering *l, int stage)
         return false;
     run_visits(l);
     overlap_experts(l);
-    offload_activations(l);
-    offload_weights(l);
+    offload_between_uses(l);
     lower_forget_versions(l);
     return !l->failed && keep_instrs(l) && waits_find(l);
 }

@@ -1,16 +1,18 @@
 /* Host memory as a second arena behind two lanes of copies.
  *
- * Activations: once a stage is lowered, its list says who reads what. A value that backward reads at least three visits
- * of layers after its last reader forward is copied out behind that visit and copied in one visit ahead; less would
- * free nothing. So recomputation, conversions and rings need no rule of their own: what is not read is not copied, and
- * what is computed again stays where it was. Values that cross the border of a step (asynchronous schedules) stay too.
+ * Once a stage is lowered, its list says who touches what, and it is written again with the copies. What lies on the
+ * host is fetched one visit of a layer ahead of whoever reads it. A visit that comes within two of the last one finds
+ * the copy still there: given away, it would free nothing. So recomputation, conversions and rings need no rule of
+ * their own: what is not read is not copied, and what is computed again stays where it was.
+ *
+ * Activations leave behind their last reader forward and come back for the first backward. Values that cross the border
+ * of a step (asynchronous schedules) stay.
+ *
+ * Weights, or the shards that a rank holds of them, come for each visit that reads them, by a kernel or a gather, and
+ * for the update, from which they are returned (Rajbhandari et al. 2021, ZeRO-Infinity).
  *
  * The optimizer's state lives on the host; each update has it fetched ahead and returned behind (Ren et al. 2021,
- * ZeRO-Offload, but the update itself runs on the device).
- *
- * Weights likewise, or the shards that a rank holds of them: whoever reads them in a visit, kernel or gather, finds a
- * copy that was fetched one visit ahead, and what the update made of its copy is returned (Rajbhandari et al. 2021,
- * ZeRO-Infinity). A copy that visits want so soon again that nothing would be freed stays for these. */
+ * ZeRO-Offload, but the update itself runs on the device). */
 #include "base/num.h"
 #include "planner/layout/lives.h"
 #include "planner/lower/lower_emit.h"
@@ -18,135 +20,140 @@
 #include "planner/program/geometry.h"
 #include <string.h>
 
-/* ---- visits ---- */
-/* Visits of the compute lane, in order. */
-struct visits {
-    int *of;     /* (instrs) the one that has begun when the instruction is reached */
-    int *border; /* (visits) the instruction with which it begins */
-    int count;
+/* ---- activations and weights ---- */
+/* One time that a buffer's content is on the device: whoever touches it from one instruction to another finds the copy.
+ */
+struct stay {
+    int buffer, copy;              /* copy: the buffer itself where its content is made there; -1: not yet fetched */
+    int first, last;               /* instructions */
+    int next;                      /* stay of the same buffer; -1: none */
+    int next_coming, next_leaving; /* stays that are copied before the same instruction; -1: none */
+    bool changed;
+};
+/* What becomes of one buffer. */
+struct journey {
+    int first, last; /* its stays; while the list is written again, first: the one at hand; -1: none */
+    int away;        /* where it lies on the host; -1: not yet there */
+    int layer;       /* of the first kernel that touches a value; -1: none does */
+    bool backward, stays;
+};
+struct journeys {
+    struct lowering *l;
+    struct journey *of; /* (buffers of the stage, but for copies) */
+    int buffer_count;
+    struct stay *list;
+    int count, capacity;
+    struct instr *old; /* the list before */
+    int old_count;
+    int *visit;            /* (instrs) visits of the compute lane, numbered as they begin */
+    int *border;           /* (visits) the instruction with which it begins */
+    int *coming, *leaving; /* (instrs + 1) heads of the lists of stays that are copied before it; -1: none */
 };
 
-static bool number_visits(struct lowering *l, struct visits *v)
+static void number_visits(struct journeys *j)
 {
-    const struct stage_program *list = &l->program->stages[l->stage];
     const struct instr *inside = NULL;
-    *v = (struct visits){ .of = arena_alloc(&l->scratch, (size_t)list->instr_count, sizeof *v->of),
-                          .border = arena_alloc(&l->scratch, (size_t)list->instr_count, sizeof *v->border) };
-    if (!v->of || !v->border)
-        return lower_memory(l);
-    for (int i = 0; i < list->instr_count; i++) {
-        const struct instr *instr = &list->instrs[i];
+    int count = 0;
+    for (int i = 0; i < j->old_count; i++) {
+        const struct instr *instr = &j->old[i];
         if (instr->lane == LANE_COMPUTE) {
             if (!inside || !lives_same_visit(inside, instr))
-                v->border[v->count++] = i;
+                j->border[count++] = i;
             inside = instr;
         }
-        v->of[i] = max_int(v->count - 1, 0);
+        j->visit[i] = max_int(count - 1, 0);
     }
-    return true;
+    j->border[count] = j->old_count;
 }
 
-/* Takes the stage's list, to be written again with so many instructions more; returns how long it was. */
-static int take_list(struct lowering *l, int more, struct instr **old)
+/* True when the instruction finds the copy of the journey's last stay. In the step, where updates and gathers of a
+ * weight are far apart, none may find what was there before the other. */
+static bool finds_copy(const struct journeys *j, const struct journey *journey, int index)
 {
-    struct stage_program *list = &l->program->stages[l->stage];
-    int count = list->instr_count;
-    *old = arena_alloc(&l->growing, (size_t)count, sizeof **old);
-    if (!*old || !lower_room(l, more, 0, 0, 0)) {
-        lower_memory(l);
-        return 0;
-    }
-    memcpy(*old, list->instrs, (size_t)count * sizeof **old);
-    list->instr_count = list->repeated_count = 0;
-    return count;
+    const struct stay *stay = &j->list[journey->last];
+    bool lasts = buffer_at(j->l, stay->buffer)->is_weight
+                     ? j->old[index].phase == PHASE_STEP && j->old[stay->first].phase == PHASE_STEP
+                     : journey->backward || instr_is_forward(&j->old[index]);
+    return lasts || j->visit[index] <= j->visit[stay->last] + 2;
 }
 
-/* True when a layer of the stage keeps that on the host. */
-static bool any_offloads(const struct lowering *l, enum offload what)
+static void note_access(struct journeys *j, int index, const struct access *access)
 {
-    for (int c = 0; c < l->here.chunk_count; c++)
-        for (int s = l->here.chunks[c].first; s < l->here.chunks[c].end; s++)
-            if (plan_layer_offloads(&l->plan->layers[l->graph->segments[s].layer], what))
-                return true;
-    return false;
-}
-
-/* ---- activations ---- */
-struct trip {
-    int layer;       /* of the first kernel that touches the value, -1: none does */
-    int last, first; /* instructions: the last access forward, the first backward; -1: none */
-    bool stays;
-    int away, back;              /* the buffers that stand for it, on the host and then on the device; -1: not yet */
-    int next_leaving, next_back; /* of those of one border; -1: none */
-};
-struct trips {
-    struct lowering *l;
-    int first_buffer, buffer_count;
-    struct trip *trip; /* (buffers) */
-    struct visits visits;
-    int *leaving, *coming; /* (visits) heads of the lists of buffers that are copied before it; -1 none */
-};
-
-static struct trip *trip_of(const struct trips *t, int buffer)
-{
-    int index = buffer - t->first_buffer;
-    return is_index(index, t->buffer_count) ? &t->trip[index] : NULL;
-}
-
-static void note_access(const struct trips *t, const struct instr *instr, int index, const struct access *access)
-{
-    struct trip *trip = trip_of(t, access->buffer);
-    const struct buffer *buffer = buffer_at(t->l, access->buffer);
-    if (!trip || buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0)
+    struct lowering *l = j->l;
+    const struct instr *instr = &j->old[index];
+    const struct buffer *buffer = buffer_at(l, access->buffer);
+    bool weight = buffer->kind == BUFFER_WEIGHT && buffer->host, forward = instr_is_forward(instr);
+    if (!weight && (buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0))
         return;
-    bool forward = instr_is_forward(instr);
-    trip->stays |= instr->part != STEP_OWN || (forward ? trip->first >= 0 : access->writes);
-    if (trip->layer < 0 && instr->op == OP_COMPUTE)
-        trip->layer = instr->layer;
-    if (forward)
-        trip->last = index;
-    else if (trip->first < 0)
-        trip->first = index;
-}
-
-/* Makes the lists of borders; returns the number of values that travel. */
-static int plan_trips(struct trips *t)
-{
-    const struct plan *plan = t->l->plan;
-    int count = 0;
-    for (int i = t->buffer_count - 1; i >= 0; i--) {
-        struct trip *trip = &t->trip[i];
-        bool travels = !trip->stays && trip->layer >= 0 && trip->last >= 0 && trip->first >= 0 &&
-                       plan_layer_offloads(&plan->layers[trip->layer], OFFLOAD_ACTIVATIONS);
-        int leaves = travels ? t->visits.of[trip->last] + 1 : 0, comes = travels ? t->visits.of[trip->first] - 1 : 0;
-        if (comes <= leaves) {
-            trip->first = -1;
-            continue;
-        }
-        trip->next_leaving = t->leaving[leaves];
-        t->leaving[leaves] = t->first_buffer + i;
-        trip->next_back = t->coming[comes];
-        t->coming[comes] = t->first_buffer + i;
-        count++;
+    struct journey *journey = &j->of[access->buffer - l->made.first_buffer];
+    if (journey->last < 0 || !finds_copy(j, journey, index)) {
+        if (!lower_grow(l, &l->scratch, (void **)&j->list, j->count, &j->capacity, sizeof *j->list))
+            return;
+        *(journey->last < 0 ? &journey->first : &j->list[journey->last].next) = j->count;
+        journey->last = j->count;
+        j->list[j->count++] = (struct stay){ .buffer = access->buffer, .first = index, .next = -1 };
     }
-    return count;
+    j->list[journey->last].last = index;
+    j->list[journey->last].changed |= access->writes;
+    journey->stays |= instr->part != STEP_OWN || (forward ? journey->backward : access->writes);
+    journey->backward |= !forward;
+    if (journey->layer < 0 && instr->op == OP_COMPUTE)
+        journey->layer = instr->layer;
 }
 
-/* Copies all values of a border that are of one micro-batch at once. */
-static void copy_values(const struct trips *t, enum op op, int head, int layer)
+/* Lists what is copied before which instruction. */
+static void list_copies(struct journeys *j)
 {
-    struct lowering *l = t->l;
+    for (int b = j->buffer_count - 1; b >= 0; b--) {
+        struct journey *journey = &j->of[b];
+        int buffer = j->l->made.first_buffer + b;
+        bool weight = buffer_at(j->l, buffer)->is_weight;
+        if (!weight && (journey->stays || journey->layer < 0 || journey->first == journey->last ||
+                        !plan_layer_offloads(&j->l->plan->layers[journey->layer], OFFLOAD_ACTIVATIONS)))
+            journey->first = -1;
+        journey->away = weight ? buffer : -1;
+        for (int n = journey->first; n >= 0; n = j->list[n].next) {
+            struct stay *stay = &j->list[n];
+            int first = j->visit[stay->first], comes = first > 0 ? j->border[first - 1] : 0,
+                leaves = j->border[j->visit[stay->last] + 1];
+            bool fetched = weight || n != journey->first;
+            stay->copy = fetched ? -1 : buffer;
+            if (fetched) {
+                stay->next_coming = j->coming[comes];
+                j->coming[comes] = n;
+            }
+            if (weight ? stay->changed : stay->next >= 0) {
+                stay->next_leaving = j->leaving[leaves];
+                j->leaving[leaves] = n;
+            }
+        }
+    }
+}
+
+/* Copies those together that are of one visit. */
+static void copy_stays(struct journeys *j, enum op op, int head)
+{
+    struct lowering *l = j->l;
     bool out = op == OP_OFFLOAD;
     struct instr *instr = NULL;
-    for (int b = head; b >= 0 && !l->failed; b = out ? trip_of(t, b)->next_leaving : trip_of(t, b)->next_back) {
-        struct trip *trip = trip_of(t, b);
-        int micro = buffer_at(l, b)->micro, *made = out ? &trip->away : &trip->back;
-        struct site site = { .phase = out ? PHASE_FORWARD : PHASE_BACKWARD_INPUT, .layer = layer, .micro = micro };
-        struct buffer like = *buffer_at(l, b);
-        like.host = out;
-        *made = lower_add_buffer(l, like);
-        int pair = lower_add_pair(l, out ? b : trip->away, *made);
-        if (!instr || instr->micro != micro) {
+    for (int n = head; n >= 0 && !l->failed; n = out ? j->list[n].next_leaving : j->list[n].next_coming) {
+        struct stay *stay = &j->list[n];
+        const struct instr *of = &j->old[out ? stay->last : stay->first];
+        struct site site = { .phase = of->phase == PHASE_STEP ? PHASE_STEP
+                                      : instr_is_forward(of)  ? PHASE_FORWARD
+                                                              : PHASE_BACKWARD_INPUT,
+                             .layer = of->layer,
+                             .micro = of->micro };
+        int *away = &j->of[stay->buffer - l->made.first_buffer].away, *made = out ? away : &stay->copy;
+        if (*made < 0) {
+            struct buffer like = *buffer_at(l, stay->buffer);
+            like.kind = like.is_weight ? BUFFER_WEIGHT_USE : like.kind;
+            like.host = out;
+            like.persistent = false;
+            *made = lower_add_buffer(l, like);
+        }
+        int pair = lower_add_pair(l, out ? stay->copy : *away, *made);
+        if (!instr || instr->layer != site.layer || instr->micro != site.micro || instr->phase != site.phase) {
             instr = emit(l, op, out ? LANE_COPY_OUT : LANE_COPY_IN, &site);
             instr->pair_first = pair;
         }
@@ -154,60 +161,74 @@ static void copy_values(const struct trips *t, enum op op, int head, int layer)
     }
 }
 
-/* Writes the list again, with the copies at the borders. */
-static void insert_copies(struct trips *t, int count)
+/* Puts the names of copies into the instruction. */
+static void use_copies(struct journeys *j, int index)
 {
-    struct lowering *l = t->l;
-    struct stage_program *list = &l->program->stages[l->stage];
-    const int *border = t->visits.border;
-    struct instr *old;
-    int old_count = take_list(l, 2 * count, &old), visit = 0;
-    for (int i = 0; i < old_count && !l->failed; i++) {
-        if (visit < t->visits.count && border[visit] == i) {
-            if (visit > 0)
-                copy_values(t, OP_OFFLOAD, t->leaving[visit], old[border[visit - 1]].layer);
-            if (visit + 1 < t->visits.count)
-                copy_values(t, OP_FETCH, t->coming[visit], old[border[visit + 1]].layer);
-            visit++;
-        }
-        struct instr *copy = &list->instrs[list->instr_count++];
-        *copy = old[i];
-        struct access access;
-        for (int slot = 0; slot < access_slots(copy); slot++) {
-            const struct trip *trip = access_at(t->l->program, copy, slot, &access) ? trip_of(t, access.buffer) : NULL;
-            if (trip && trip->back >= 0 && i >= trip->first)
-                *access_place(t->l->program, copy, slot) = trip->back;
-        }
+    struct program *program = j->l->program;
+    struct access access;
+    for (int slot = 0; slot < access_slots(&j->old[index]); slot++) {
+        if (!access_at(program, &j->old[index], slot, &access) ||
+            !is_index(access.buffer - j->l->made.first_buffer, j->buffer_count))
+            continue;
+        int *at = &j->of[access.buffer - j->l->made.first_buffer].first;
+        if (*at >= 0 && j->list[*at].last < index)
+            *at = j->list[*at].next;
+        if (*at >= 0)
+            *access_place(program, &j->old[index], slot) = j->list[*at].copy;
     }
 }
 
-void offload_activations(struct lowering *l)
+static bool open_journeys(struct journeys *j)
 {
+    struct lowering *l = j->l;
     const struct stage_program *list = &l->program->stages[l->stage];
-    struct trips t = { .l = l,
-                       .first_buffer = l->made.first_buffer,
-                       .buffer_count = l->program->buffer_count - l->made.first_buffer };
-    if (l->failed || !any_offloads(l, OFFLOAD_ACTIVATIONS) || !number_visits(l, &t.visits))
-        return;
-    t.trip = arena_alloc(&l->scratch, (size_t)t.buffer_count, sizeof *t.trip);
-    t.leaving = arena_alloc(&l->scratch, (size_t)t.visits.count, sizeof *t.leaving);
-    t.coming = arena_alloc(&l->scratch, (size_t)t.visits.count, sizeof *t.coming);
-    if (arena_failed(&l->scratch)) {
-        lower_memory(l);
-        return;
-    }
-    for (int v = 0; v < t.visits.count; v++)
-        t.leaving[v] = t.coming[v] = -1;
+    size_t instrs = (size_t)list->instr_count;
+    j->old_count = list->instr_count;
+    j->buffer_count = l->program->buffer_count - l->made.first_buffer;
+    j->of = arena_alloc(&l->scratch, (size_t)j->buffer_count, sizeof *j->of);
+    j->old = arena_alloc(&l->growing, instrs, sizeof *j->old);
+    j->visit = arena_alloc(&l->scratch, instrs, sizeof *j->visit);
+    j->border = arena_alloc(&l->scratch, instrs + 1, sizeof *j->border);
+    j->coming = arena_alloc(&l->scratch, instrs + 1, sizeof *j->coming);
+    j->leaving = arena_alloc(&l->scratch, instrs + 1, sizeof *j->leaving);
+    if (arena_failed(&l->scratch) || !j->old)
+        return lower_memory(l);
+    memcpy(j->old, list->instrs, instrs * sizeof *j->old);
+    for (int i = 0; i <= j->old_count; i++)
+        j->coming[i] = j->leaving[i] = -1;
+    for (int b = 0; b < j->buffer_count; b++)
+        j->of[b] = (struct journey){ -1, -1, -1, -1, false, false };
+    return true;
+}
+
+void offload_between_uses(struct lowering *l)
+{
+    struct stage_program *list = &l->program->stages[l->stage];
+    struct journeys j = { .l = l };
     struct access access;
-    for (int i = 0; i < t.buffer_count; i++)
-        t.trip[i] = (struct trip){ -1, -1, -1, false, -1, -1, -1, -1 };
-    for (int i = 0; i < list->instr_count; i++)
-        for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
-            if (access_at(t.l->program, &list->instrs[i], slot, &access))
-                note_access(&t, &list->instrs[i], i, &access);
-    int count = plan_trips(&t);
-    if (count > 0)
-        insert_copies(&t, count);
+    bool any = false;
+    for (int c = 0; c < l->here.chunk_count; c++)
+        for (int s = l->here.chunks[c].first; s < l->here.chunks[c].end; s++)
+            any |= l->plan->layers[l->graph->segments[s].layer].offload & (OFFLOAD_ACTIVATIONS | OFFLOAD_PARAMETERS);
+    if (l->failed || !any || !open_journeys(&j))
+        return;
+    number_visits(&j);
+    for (int i = 0; i < j.old_count && !l->failed; i++)
+        for (int slot = 0; slot < access_slots(&j.old[i]); slot++)
+            if (access_at(l->program, &j.old[i], slot, &access))
+                note_access(&j, i, &access);
+    list_copies(&j);
+    if (l->failed || !lower_room(l, 2 * j.count, 0, 0, 0))
+        return;
+    list->instr_count = list->repeated_count = 0;
+    for (int i = 0; i <= j.old_count && !l->failed; i++) {
+        copy_stays(&j, OP_OFFLOAD, j.leaving[i]);
+        copy_stays(&j, OP_FETCH, j.coming[i]);
+        if (i == j.old_count)
+            break;
+        use_copies(&j, i);
+        list->instrs[list->instr_count++] = j.old[i];
+    }
 }
 
 /* ---- the optimizer's state ---- */
@@ -239,140 +260,4 @@ void lower_return_state(struct lowering *l, int number, int fetched, int micro)
     if (fetched >= 0)
         emit_pair(l, OP_OFFLOAD, LANE_COPY_OUT, &site, fetched,
                   geometry_state_buffer(l->program, l->weights.parts[number].gradient));
-}
-
-/* ---- weights ---- */
-/* One time that a weight is on the device: whoever touches it from one instruction to another finds the copy. */
-struct stay {
-    int stored, copy;         /* buffers */
-    int fetched, first, last; /* instructions: before which it is fetched; the first and last that touch it */
-    int next;                 /* of the same weight; -1: none */
-    bool changed;             /* by the update, and so returned */
-};
-struct stays {
-    struct lowering *l;
-    struct visits visits;
-    struct stay *list; /* in the order in which they begin */
-    int count, capacity;
-    int *at; /* (the stage's buffers) of stored weights: the stay at hand; -1: none yet */
-};
-
-static bool is_stored_away(const struct lowering *l, int buffer)
-{
-    return buffer_at(l, buffer)->host && buffer_at(l, buffer)->kind == BUFFER_WEIGHT;
-}
-
-/* True when the copy is worth keeping until then: the step's updates and their gathers are far apart, but none may find
- * what was there before the other; and what is fetched again one visit ahead would be free for no visit. */
-static bool stays_until(const struct stays *s, const struct stay *stay, int index)
-{
-    const struct instr *instrs = s->l->program->stages[s->l->stage].instrs;
-    return (instrs[stay->first].phase == PHASE_STEP && instrs[index].phase == PHASE_STEP) ||
-           s->visits.of[index] <= s->visits.of[stay->last] + 2;
-}
-
-static void list_stays(struct stays *s)
-{
-    struct lowering *l = s->l;
-    const struct stage_program *list = &l->program->stages[l->stage];
-    struct access access;
-    for (int i = 0; i < list->instr_count; i++)
-        for (struct access_walk walk = access_walk(l->program, &list->instrs[i]); access_next(&walk, &access);) {
-            if (!is_stored_away(l, access.buffer))
-                continue;
-            int *at = &s->at[access.buffer - l->made.first_buffer], before = *at;
-            if (before < 0 || !stays_until(s, &s->list[before], i)) {
-                if (!lower_grow(l, &l->scratch, (void **)&s->list, s->count, &s->capacity, sizeof *s->list))
-                    return;
-                if (before >= 0)
-                    s->list[before].next = s->count;
-                int visit = s->visits.of[i];
-                s->list[s->count] = (struct stay){ .stored = access.buffer,
-                                                   .fetched = visit > 0 ? s->visits.border[visit - 1] : 0,
-                                                   .first = i,
-                                                   .next = -1 };
-                *at = s->count++;
-            }
-            s->list[*at].last = i;
-            s->list[*at].changed |= access.writes;
-        }
-}
-
-/* Fetches what is due before the instruction, those together that one visit wants; *next: the first that is not yet. */
-static void fetch_weights(struct stays *s, const struct instr *old, int index, int *next)
-{
-    struct lowering *l = s->l;
-    struct instr *instr = NULL;
-    for (; *next < s->count && s->list[*next].fetched <= index && !l->failed; ++*next) {
-        struct stay *stay = &s->list[*next];
-        const struct instr *first = &old[stay->first];
-        struct site site = { .phase = first->phase == PHASE_STEP ? PHASE_STEP
-                                      : instr_is_forward(first)  ? PHASE_FORWARD
-                                                                 : PHASE_BACKWARD_INPUT,
-                             .layer = first->layer,
-                             .micro = first->micro };
-        struct buffer use = *buffer_at(l, stay->stored);
-        use.kind = BUFFER_WEIGHT_USE;
-        use.host = use.persistent = false;
-        stay->copy = lower_add_buffer(l, use);
-        int pair = lower_add_pair(l, stay->stored, stay->copy);
-        if (!instr || instr->layer != site.layer || instr->micro != site.micro || instr->phase != site.phase) {
-            instr = emit(l, OP_FETCH, LANE_COPY_IN, &site);
-            instr->pair_first = pair;
-        }
-        instr->pair_count++;
-    }
-}
-
-/* Writes the instruction again, by the names of the copies, and returns those of which it was the last to touch what
- * has changed. */
-static void use_copies(struct stays *s, struct instr *old, int index)
-{
-    struct lowering *l = s->l;
-    struct stage_program *list = &l->program->stages[l->stage];
-    struct site site = { .phase = PHASE_STEP, .layer = old[index].layer, .micro = old[index].micro };
-    struct instr *back = NULL;
-    struct access access;
-    list->instrs[list->instr_count++] = old[index];
-    for (int slot = 0; slot < access_slots(&old[index]) && !l->failed; slot++) {
-        if (!access_at(l->program, &old[index], slot, &access) || !is_stored_away(l, access.buffer))
-            continue;
-        int *at = &s->at[access.buffer - l->made.first_buffer];
-        if (s->list[*at].last < index)
-            *at = s->list[*at].next;
-        struct stay *stay = &s->list[*at];
-        *access_place(l->program, &old[index], slot) = stay->copy;
-        if (stay->last > index || !stay->changed)
-            continue;
-        stay->changed = false;
-        int pair = lower_add_pair(l, stay->copy, stay->stored);
-        if (!back) {
-            back = emit(l, OP_OFFLOAD, LANE_COPY_OUT, &site);
-            back->pair_first = pair;
-        }
-        back->pair_count++;
-    }
-}
-
-void offload_weights(struct lowering *l)
-{
-    struct stays s = { .l = l };
-    if (l->failed || !any_offloads(l, OFFLOAD_PARAMETERS) || !number_visits(l, &s.visits))
-        return;
-    int buffers = l->program->buffer_count - l->made.first_buffer, next = 0;
-    struct instr *old;
-    s.at = arena_alloc(&l->scratch, (size_t)buffers, sizeof *s.at);
-    if (!s.at) {
-        lower_memory(l);
-        return;
-    }
-    memset(s.at, -1, (size_t)buffers * sizeof *s.at);
-    list_stays(&s);
-    for (int i = s.count - 1; i >= 0; i--)
-        s.at[s.list[i].stored - l->made.first_buffer] = i;
-    int old_count = l->failed ? 0 : take_list(l, 2 * s.count, &old);
-    for (int i = 0; i < old_count && !l->failed; i++) {
-        fetch_weights(&s, old, i, &next);
-        use_copies(&s, old, i);
-    }
 }

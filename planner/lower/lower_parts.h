@@ -274,11 +274,9 @@ void bucket_flush(struct lowering *l, bool step); /* all that wait; without step
 void lower_step(struct lowering *l, int micro);
 
 /* ---- what lies in the host's memory between uses (lower_offload.c) ---- */
-/* Sends, behind the walk, those of the stage's values to the host that backward reads much later, and back. */
-void offload_activations(struct lowering *l);
-/* Fetches, behind the walk, weights that lie in the host's memory for each visit that reads them, and returns them from
- * the update. */
-void offload_weights(struct lowering *l);
+/* Sends, behind the walk, those of the stage's values to the host that backward reads much later, and back; fetches
+ * weights that lie there for each visit that reads them, and returns them from the update. */
+void offload_between_uses(struct lowering *l);
 /* Fetches the optimizer's state of a part from the host; returns its buffer, -1: it stays on the device. */
 int lower_fetch_state(struct lowering *l, int number, int micro);
 void lower_return_state(struct lowering *l, int number, int fetched, int micro);
