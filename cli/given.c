@@ -31,7 +31,7 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
             space->range[i] = said->range[i];
         else if (choice_facts[i].usual != CHOICE_OPEN)
             space->range[i] = allowed_only(choice_facts[i].usual);
-    if (!clips && space_without_clipping(space))
+    if (!clips && space_asynchronous(space, true))
         space->clip_norm = 0;
     if (!fixed_plan(out, options, reversed, in->model, &in->facts, err))
         return false;

@@ -274,7 +274,7 @@ bool space_beside_plan(const struct space_options *o, const char *path, const ch
 static bool set_clip(struct space *space, const char *text, struct error *err)
 {
     char *end;
-    const struct schedule *without = space_without_clipping(space);
+    const struct schedule *without = space_asynchronous(space, true);
     double norm = strtod(text, &end);
     if (end == text || *end || !(norm >= 0) || norm > 1e300)
         return fail(err, "--clip: expected a norm of 0 (gradients are not clipped) or more, found '%s'", text);
@@ -361,7 +361,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     if (!space_apply(in, out, o, err) || !space_leaves_zero(out, err))
         return false;
     space_as_run(out, in);
-    if (!o->clip && space_without_clipping(out))
+    if (!o->clip && space_asynchronous(out, true))
         out->clip_norm = 0;
     return true;
 }

@@ -191,7 +191,8 @@ START_TEST(expert_degrees_that_cannot_be_are_refused)
     err = (struct error){ 0 };
     uniform.expert = 8;
     ck_assert(!fixed_choices_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
-    ck_assert_msg(strstr(err.message, "layers of model experts have 12 in common; expected a divisor of both") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, "layers of model experts have 12 in common; expected a divisor of both") != NULL,
+                  "%s", err.message);
     err = (struct error){ 0 };
     uniform.expert = 4, uniform.shard_group = 2, uniform.zero = 3;
     ck_assert(!fixed_choices_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
@@ -373,7 +374,7 @@ START_TEST(named_schedules_and_chunks)
     options.space.stages = (struct allowed){ 1, { 2 } };
     for (int s = -1; schedules[s < 0 ? 0 : s]; s++) {
         options.space.schedule = (struct allowed){ s >= 0, { s } };
-        options.space.clip_norm = space_without_clipping(&options.space) ? 0 : 1;
+        options.space.clip_norm = space_asynchronous(&options.space, true) ? 0 : 1;
         if (small_share() ? (s + 1) % 3 != 0 : !in_turn(s + 1, 2))
             continue;
         for (int chunks = 0; chunks <= 3; chunks += small_share() ? 2 : 1) {

@@ -396,8 +396,10 @@ bool cost_host_link(const struct cluster *cluster, enum offload offload, struct 
 
 bool cost_check_host(const struct cluster *cluster, const struct plan *plan, struct error *err)
 {
-    int layer = plan_first_offload(plan);
-    return layer < 0 || cost_host_link(cluster, (enum offload)plan->layers[layer].offload, err);
+    bool good = true;
+    for (int l = 0; l < plan->layer_count && good; l++)
+        good = cost_host_link(cluster, (enum offload)plan->layers[l].offload, err);
+    return good;
 }
 
 /* Prices the instruction; types: of the devices that do local work. */

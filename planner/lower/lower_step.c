@@ -219,16 +219,13 @@ static void update(struct lowering *l, int number, int scalar, int micro, int fe
     int newest = max_int(micro, 0); /* as many updates as micro-batches before it */
     int made = lower_part_version(&part, newest + 1);
     struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, made);
-    if (part.version_count > 1) {
-        lower_add_pair(l, lower_part_version(&part, newest), -1);
-        instr->pair_count++;
-    }
-    if (fetched >= 0) {
-        lower_add_pair(l, fetched, fetched);
-        instr->pair_count++;
-    }
-    if (scalar >= 0) {
-        lower_add_pair(l, scalar, -1);
+    const struct pair beside[] = { { part.version_count > 1 ? lower_part_version(&part, newest) : -1, -1 },
+                                   { fetched, fetched },
+                                   { scalar, -1 } };
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        if (beside[i].source < 0)
+            continue;
+        lower_add_pair(l, beside[i].source, beside[i].destination);
         instr->pair_count++;
     }
     lower_return_state(l, number, fetched, micro);
@@ -238,6 +235,8 @@ static void update(struct lowering *l, int number, int scalar, int micro, int fe
     if (w->server)
         bucket_add(l, OP_BROADCAST, w->server, lower_atom_lane(l, site.layer, w->server, true), false, &site, made,
                    made);
+    if (buffer_at(l, part.stored)->host) /* until it is handed out it could not go back there */
+        bucket_flush(l, true);
 }
 
 /* Updates all parts. Offloaded states are fetched ahead: one is used while the next come and the last goes. */
@@ -253,9 +252,6 @@ static void update_all(struct lowering *l, int scalar, int micro)
         for (; next < l->weights.reduced_count && next <= i + STATES_AHEAD && !l->failed; next++)
             fetched[next] = lower_fetch_state(l, l->weights.reduced[next], micro);
         update(l, l->weights.reduced[i], scalar, micro, fetched[i]);
-        const struct weight_part *part = &l->weights.parts[l->weights.reduced[i]];
-        if (buffer_at(l, part->stored)->host) /* until it is gathered it could not go back there */
-            bucket_flush(l, true);
     }
 }
 

@@ -245,14 +245,6 @@ int plan_zero_on(const struct plan *plan, const struct plan_stage *stage, int la
     return 0;
 }
 
-int plan_first_offload(const struct plan *plan)
-{
-    for (int l = 0; l < plan->layer_count; l++)
-        if (plan->layers[l].offload != OFFLOAD_NONE)
-            return l;
-    return -1;
-}
-
 struct plan *plan_new(int stage_count, int layer_count)
 {
     struct plan *plan = calloc(1, sizeof *plan);

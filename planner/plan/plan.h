@@ -181,8 +181,6 @@ bool plan_layer_keeps_gathered(const struct plan_layer *layer);
 int plan_layer_zero_of(const struct plan_layer *layer, const struct segment *segment);
 /* Gives the ZeRO stage of a layer as it takes effect on a stage: 0 where no two ranks share out its shards. */
 int plan_zero_on(const struct plan *plan, const struct plan_stage *stage, int layer);
-/* Gives the first layer that keeps something in host memory; -1: none does. */
-int plan_first_offload(const struct plan *plan);
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
 /**
  * Refuses whatever makes a plan illegal for this graph: layers not covered, ranks not contiguous, a batch that does not

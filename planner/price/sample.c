@@ -169,7 +169,7 @@ static bool open_arrays(struct sample *s)
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
     s->passes = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->passes);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
-    s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
+    s->issued = arena_alloc(a, 3 * (size_t)s->graph->layer_count, sizeof *s->issued);
     return !arena_failed(a);
 }
 
@@ -502,17 +502,15 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     for (int k = 0; !path_only && k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
-        struct copies *copies = &s->copies[sample_layer_of(s, instr)];
-        bool step = instr->phase == PHASE_STEP || instr->micro < 0;
-        struct issued *issued = step ? &copies->step : instr_is_forward(instr) ? &copies->forward : &copies->backward;
+        int pass = instr->phase == PHASE_STEP || instr->micro < 0 ? 2 : instr_is_forward(instr);
+        struct issued *issued = &s->issued[3 * sample_layer_of(s, instr) + pass];
         struct host_issue host = cost_issue(facts, s->program, 0, instr);
         issued->ns += host.ns;
         issued->waited_ns += host.waits == HOST_WAITS_FOR_ALL ? host.ns : 0;
         if (op_info[instr->op].traffic == TRAFFIC_HOST)
             *(instr->op == OP_FETCH ? &issued->in_ns : &issued->out_ns) += s->duration[i];
-        else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE) {
+        else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
             share_out(s, instr, s->duration[i]);
-        }
     }
     sample_price_kernels(s);
     if (accumulates)
@@ -522,9 +520,9 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
         return;
     for (int l = 0; l < s->graph->layer_count; l++) {
         struct layer_price *price = &s->by_layer[l];
-        price->forward_ns = beside_host(price->forward_ns, &s->copies[l].forward);
-        price->backward_ns = beside_host(price->backward_ns, &s->copies[l].backward);
-        price->step_ns = beside_host(price->step_ns, &s->copies[l].step);
+        price->backward_ns = beside_host(price->backward_ns, &s->issued[3 * l]);
+        price->forward_ns = beside_host(price->forward_ns, &s->issued[3 * l + 1]);
+        price->step_ns = beside_host(price->step_ns, &s->issued[3 * l + 2]);
     }
     sample_price_links(s, facts);
 }
@@ -534,7 +532,7 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
 {
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
     memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
-    memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
+    memset(s->issued, 0, 3 * (size_t)s->graph->layer_count * sizeof *s->issued);
     if (part != SAMPLE_BYTES)
         price_times(s, facts, known, accumulates, part != SAMPLE_WHOLE);
     *workspace_bytes = sample_price_memory(s, part == SAMPLE_PATH);

@@ -14,12 +14,6 @@ struct issued {
     int64_t out_ns, in_ns; /* of copies to its memory and from it */
 };
 
-/* What the host does for one layer. */
-struct copies {
-    struct issued forward, backward; /* every micro-batch */
-    struct issued step;              /* once */
-};
-
 /* One layer's pass: its gathers, as far as the list has come, and what the path sends. */
 struct layer_pass {
     int64_t issued_ns; /* of the lane */
@@ -58,7 +52,7 @@ struct sample {
     int64_t *change;              /* (instructions + 2) of gathers: all of the layer and pass up to it; then bytes that
                                      come and go */
     struct layer_price *by_layer; /* (layers) */
-    struct copies *copies;        /* (layers) */
+    struct issued *issued;        /* (layers, 3): backward, forward, the step */
 };
 
 static inline bool sample_on_path(const struct instr *instr)

@@ -22,18 +22,11 @@ void space_lift(struct space *space, enum space_choice choice)
     space->range[choice] = choice_facts[choice].by_default;
 }
 
-const struct schedule *space_asynchronous(const struct space *space)
+const struct schedule *space_asynchronous(const struct space *space, bool updates_each)
 {
     for (int i = 0; i < space->schedule.count; i++)
-        if (schedules[space->schedule.values[i]]->asynchronous)
-            return schedules[space->schedule.values[i]];
-    return NULL;
-}
-
-const struct schedule *space_without_clipping(const struct space *space)
-{
-    for (int i = 0; i < space->schedule.count; i++)
-        if (schedules[space->schedule.values[i]]->updates_each)
+        if (updates_each ? schedules[space->schedule.values[i]]->updates_each
+                         : schedules[space->schedule.values[i]]->asynchronous)
             return schedules[space->schedule.values[i]];
     return NULL;
 }

@@ -60,8 +60,9 @@ static inline void space_set_bucket_bytes(struct space *space, int64_t bytes)
 {
     space->bucket_bytes = allowed_only(bytes);
 }
-/* Gives the schedule that was named and cannot clip, since it updates after each micro-batch; NULL: there is none. */
-const struct schedule *space_without_clipping(const struct space *space);
+/* Gives the asynchronous schedule that was named, whose versions of weights stay on the device; updates_each: one that
+ * cannot clip, since it updates after each micro-batch. NULL: there is none. */
+const struct schedule *space_asynchronous(const struct space *space, bool updates_each);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. Where stages may have several meshes, meshes x the
  * ranks of the mesh, and how stages share out the meshes is decided with the cut: each of a stage's takes whole
@@ -186,8 +187,6 @@ void space_keep_operators(struct space *space, uint64_t operators);
 bool space_layers_idle(const struct space *space);
 /* Gives the rules that count for the layer, as bits, by which layers with equal rules are told. */
 unsigned space_rules_of(const struct space *space, int layer);
-/* Gives an asynchronous schedule that the space names, whose versions of the weights stay on the device; NULL: none. */
-const struct schedule *space_asynchronous(const struct space *space);
 /* Gives what any layer may choose from; everything where count is 0. */
 struct allowed space_any_layer(const struct space *space, enum space_choice choice);
 

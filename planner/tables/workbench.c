@@ -123,7 +123,7 @@ static bool check_choices(const struct space *space, struct error *err)
 static bool check_offload(const struct space *space, const struct cluster *cluster, struct error *err)
 {
     struct allowed offloads = space_any_layer(space, CHOICE_OFFLOAD);
-    const struct schedule *versioned = space_asynchronous(space);
+    const struct schedule *versioned = space_asynchronous(space, false);
     for (int offload = OFFLOAD_NONE; offload < OFFLOAD_COUNT; offload++) {
         if (!allowed_has(&offloads, offload))
             continue;
