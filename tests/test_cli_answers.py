@@ -82,7 +82,7 @@ def certificates_of_kinds(folder):
     """Of plans with offload, of what the formula does not bound, of searches cut short."""
     away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=6.5e9", "--batch", 16, "--fix", "recompute=none"]
     expect("does not fit without host memory", 3, "widened by loss-chunks, cp: nothing fits with all of these(.|\n)*nothing fits", *tight, "--space", "offload=none")
-    wider = "widened: nothing fits without offload; the same search: --space (offload=none:activations:optimizer:both:all)"
+    wider = "widened: nothing fits without offload; the same search: --space (offload=none:activations:optimizer:both)"
     found = expect("fits with it", 0, rf"layers offloaded(.|\n)*host memory per device(.|\n)*{wider}", *tight, "-o", away)
     named = folder / "named.json"
     expect("named, it is the same search", 0, "layers offloaded", *tight, "--space", re.search(wider, found.stdout).group(1), "-o", named)

@@ -11,6 +11,7 @@ struct widener {
     const struct space *widest;
     struct price_shelf prices;
     int64_t start_ns;
+    bool weights; /* may lie on the host, too: once nothing fits without, since they are copied in each pass */
 };
 
 static struct space widened_by(const struct widener *w, uint64_t set, int64_t batch)
@@ -20,6 +21,10 @@ static struct space widened_by(const struct widener *w, uint64_t set, int64_t ba
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (set >> wider_choices[i] & 1)
             space.range[wider_choices[i]] = w->widest->range[wider_choices[i]];
+    struct allowed *offload = &space.offload;
+    while (!w->weights && offload->count > w->options->space.offload.count &&
+           offload->values[offload->count - 1] >= OFFLOAD_PARAMETERS)
+        offload->count--;
     return space;
 }
 
@@ -85,7 +90,8 @@ static bool find_set(struct widener *w, uint64_t all, int64_t batch, bool thrift
     *out = 0;
     for (size_t i = 0; i < sizeof places_tried / sizeof *places_tried && !fit; i++) {
         uint64_t set = set_of(places_tried[i]) & all;
-        if (set == 0 || (i > 0 && set == (set_of(places_tried[i - 1]) & all)))
+        if (set == 0 || (thrifty && w->weights && !(set >> CHOICE_OFFLOAD & 1)) ||
+            (i > 0 && set == (set_of(places_tried[i - 1]) & all)))
             continue;
         if (!fits(w, set, batch, thrifty, &fit, err))
             return false;
@@ -139,14 +145,20 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
             all |= bit_of(i);
     own->prices = &w->prices;
     own->rates = 1;
-    if (all && !find_set(w, all, batch, true, &set, err))
-        return false;
+    const struct allowed *offload = &w->widest->offload;
+    bool more = all >> CHOICE_OFFLOAD & 1 && offload->values[offload->count - 1] >= OFFLOAD_PARAMETERS;
+    for (int i = 0; i <= (int)more && all && !set; i++) {
+        w->weights = i == 1;
+        if (!find_set(w, all, batch, true, &set, err))
+            return false;
+    }
     own->space = widened_by(w, set, batch);
     if (set && !search_again(w, widening, set, own, search, self, out, err))
         return false;
     if (set && *out && (*out)->feasible)
         return true;
     /* rules of thumb tell what is thrifty, so the whole wider space is searched before it is given up */
+    w->weights = true;
     own->space = widened_by(w, all, batch);
     own->no_advice = w->options->no_advice;
     space_narrow_wide(&own->space);
