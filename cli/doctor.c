@@ -77,7 +77,10 @@ static void look(void *context, int index, void *answer)
     for (int turn = 0; turn < 2 && !out->module.is; turn++) /* where memory was short it may be there now */
         out->module.is = dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL;
     const char *reason = out->module.is ? path : dlerror();
-    snprintf(out->module.text, sizeof out->module.text, "%s", reason ? reason : "out of memory");
+    /* without memory for the version of a symbol the dynamic linker calls it undefined (of libgcc's, for cuBLASLt) */
+    bool vague = reason && strstr(reason, "undefined symbol");
+    snprintf(out->module.text, sizeof out->module.text, "%.600s%s", reason ? reason : "out of memory",
+             vague ? " (or there was no memory to load it)" : "");
     if (index == CUDA)
         look_for_gpu(cli->module_dir, out);
 }

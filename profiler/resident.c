@@ -2,6 +2,7 @@
 #include "profiler/resident.h"
 #include "base/num.h"
 #include "executor/kernel.h"
+#include "host/blas.h"
 #include "host/clock.h"
 #include "host/machine.h"
 #include <math.h>
@@ -114,8 +115,13 @@ bool reference_measure(struct reference *out, int ranks, double seconds, struct 
     real *memory = malloc((size_t)count * elements * sizeof *memory);
     for (int i = 0; all && memory && i < count; i++)
         all[i] = (struct products){ .memory = memory + (size_t)i * elements, .seconds = seconds };
-    bool good = all && memory && multiply_all(all, count);
     *out = (struct reference){ .share = 1 };
+    if (all && memory && !blas_reserve(count, err)) { /* OpenBLAS would ask for ever */
+        free(memory);
+        free(all);
+        return false;
+    }
+    bool good = all && memory && multiply_all(all, count);
     for (int i = 0; good && i < count; i++) {
         out->ns = max_i64(out->ns, all[i].found.ns);
         out->share = fmin(out->share, all[i].found.share);

@@ -694,6 +694,8 @@ def early(folder):
     check("show --json is the file itself", shown == plan.read_text() and json.loads(shown)["predicted"]["step_s"] > 0)
     doctor = json.loads(run("doctor", "--json").stdout)
     check("doctor --json", doctor["format"] == "cleave-doctor" and {m["name"] for m in doctor["modules"]} == {"mpi", "cuda"})
+    built = pathlib.Path(CLEAVE).resolve().parent.parent / "executor"
+    check("doctor --json: a module that was built is loaded", all(m["found"] or not (built / f"cleave-{m['name']}.so").exists() for m in doctor["modules"]), doctor["modules"])
     check("doctor --json: each is there or has a reason", all(doctor[what].get("description" if doctor[what]["found"] else "reason") for what in ("gpu", "nccl", "cupti")), doctor)
     expect("one valid batch size", 2, "the smallest valid size is 2", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 1, "--dp", 2,
            "--micro-batch", 1)

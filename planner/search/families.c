@@ -106,7 +106,7 @@ static bool solve_for_families(struct run *run, struct families *f, struct job *
         jobs[i].enough_ns = 1;
         jobs[i].below_ns = limit_of(run, f, jobs[i].config);
     }
-    if (!propose_solve(run, jobs, count, f->below_ns, f->rough ? FAMILY_GAP_PPM : 0))
+    if (!propose_solve(run, jobs, count, f->below_ns, FAMILY_GAP_PPM))
         return false;
     for (int i = 0; i < count; i++) {
         int before = run->candidate_count;
