@@ -3,6 +3,7 @@
 #include "planner/cost/cost.h"
 #include "planner/estimate/estimate.h"
 #include "planner/space/choice.h"
+#include "planner/space/wider.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     if (!graph_take(&graph, in->model, space->batch, space->sequence, 1, err))
         return false;
     target->allow(space, graph);
+    space_keep_weights(space);
     take_usual_gradients(&space->optimizer, graph, space->dtype);
     struct launch_context context = { .model = in->model,
                                       .graph = graph,

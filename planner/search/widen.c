@@ -21,10 +21,8 @@ static struct space widened_by(const struct widener *w, uint64_t set, int64_t ba
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (set >> wider_choices[i] & 1)
             space.range[wider_choices[i]] = w->widest->range[wider_choices[i]];
-    struct allowed *offload = &space.offload;
-    while (!w->weights && offload->count > w->options->space.offload.count &&
-           offload->values[offload->count - 1] >= OFFLOAD_PARAMETERS)
-        offload->count--;
+    if (!w->weights && set >> CHOICE_OFFLOAD & 1)
+        space_keep_weights(&space);
     return space;
 }
 

@@ -36,6 +36,13 @@ void space_widen(struct space *space, const struct cluster *cluster, int64_t tok
                               { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_ALL } };
 }
 
+void space_keep_weights(struct space *space)
+{
+    struct allowed *offload = &space->offload; /* in ascending order */
+    while (offload->count > 1 && offload->values[offload->count - 1] >= OFFLOAD_PARAMETERS)
+        offload->count--;
+}
+
 void space_narrow_wide(struct space *space)
 {
     for (int i = 1; i < space->loss_chunks.count; i++)

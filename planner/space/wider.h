@@ -13,6 +13,9 @@ extern const enum space_choice wider_choices[WIDER_CHOICES];
 /* Gives all wider choices their values, but for those that have none on the cluster, as host memory without a link to
  * it. tokens: of the space's sequences. */
 void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens);
+/* Leaves weights on the device, where the space allows this: what lies on the host is copied in each pass, so it is
+ * tried once nothing fits without. */
+void space_keep_weights(struct space *space);
 /* Narrows each to the values that take least memory, as far as the space allows them: it has a plan that fits if the
  * space has one, or nearly so. Host memory ends somewhere: how many layers use it stays free. */
 void space_narrow_wide(struct space *space);
