@@ -82,6 +82,17 @@ struct json_field {
     const char *const *names; /* FIELD_ENUM, FIELD_WORDS: the words, NULL-terminated; the index is stored */
     const char *doc;          /* one sentence with the unit; `cleave schema` and docs/formats.md print it */
 };
+/* What `cleave schema` and docs/formats.md print of one table. Each file that reads a format has a list of them, ended
+ * by one without a name. */
+struct json_format {
+    const char *name, *doc;
+    const struct json_field *fields;
+    size_t count;
+};
+#define JSON_FORMAT(name, table, doc)                                                                                  \
+    {                                                                                                                  \
+        name, doc, table, sizeof(table) / sizeof *(table)                                                              \
+    }
 /* Fills out from an object by the table. Absent optional fields leave out as it is. An unknown key
  * is an error with the nearest known key, unless its name starts with "x-" or is "comment". Strings
  * are copied into arena (which may be NULL when the table has none). out changes only on success.

@@ -39,13 +39,13 @@ static const struct json_field entry_table[] = {
 #undef AT
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-const char *accuracy_format(int index, const struct json_field **fields, size_t *count)
-{
-    static const char *const names[] = { "accuracy", "accuracy.entry" };
-    *fields = index == 0 ? accuracy_table : entry_table;
-    *count = index == 0 ? COUNT(accuracy_table) : COUNT(entry_table);
-    return index < 2 ? names[index] : NULL;
-}
+const struct json_format accuracy_formats[] = {
+    JSON_FORMAT("accuracy", accuracy_table,
+                "Part of `planner/facts/accuracy.json`, which `cleave validate --accuracy` writes."),
+    JSON_FORMAT("accuracy.entry", entry_table,
+                "Part of `planner/facts/accuracy.json`, which `cleave validate --accuracy` writes."),
+    { 0 },
+};
 
 static bool same_entry(const struct accuracy_entry *a, const struct accuracy_entry *b)
 {

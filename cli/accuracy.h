@@ -28,7 +28,7 @@ enum { ACCURACY_VERSION = 1 };
 bool accuracy_read(struct accuracy *out, struct arena *arena, const char *name, const char *text, size_t length,
                    struct error *err);
 /* The index-th field table of the format and its name; NULL past the last. For `cleave schema`. */
-const char *accuracy_format(int index, const struct json_field **fields, size_t *count);
+extern const struct json_format accuracy_formats[];
 /* What rows say that were predicted: of those whose step counts and whose framework is in the catalogue. In the
  * arena. */
 bool accuracy_of_rows(struct accuracy *out, struct arena *arena, const struct validated_row *rows, int count,

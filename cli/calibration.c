@@ -48,21 +48,13 @@ static const struct json_field correction_table[] = {
 #undef AT
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-const char *calibration_format(int index, const struct json_field **fields, size_t *count)
-{
-    const struct {
-        const char *name;
-        const struct json_field *fields;
-        size_t count;
-    } formats[] = { { "calibration", calibration_table, COUNT(calibration_table) },
-                    { "calibration.correction", correction_table, COUNT(correction_table) },
-                    { "calibration.run", like_run_fields, (size_t)like_run_field_count } };
-    if (index >= (int)COUNT(formats))
-        return NULL;
-    *fields = formats[index].fields;
-    *count = formats[index].count;
-    return formats[index].name;
-}
+const struct json_format calibration_formats[] = {
+    JSON_FORMAT("calibration", calibration_table,
+                "Part of what `cleave calibrate` writes, and `--profile` takes beside profiles."),
+    JSON_FORMAT("calibration.correction", correction_table,
+                "Part of what `cleave calibrate` writes, and `--profile` takes beside profiles."),
+    { 0 },
+};
 
 bool calibration_is(const char *text, size_t length)
 {
@@ -111,8 +103,8 @@ static bool read_runs(struct calibration *c, struct arena *arena, const struct j
         *own = (struct like_run){ .left = 0 };
         for (int i = 0; i < RUN_SIZE_COUNT; i++)
             own->shape.size[i] = 1;
-        if (!json_read_fields(json_at(list, c->run_count), like_run_fields, (size_t)like_run_field_count, own, arena,
-                              err))
+        if (!json_read_fields(json_at(list, c->run_count), like_run_formats->fields, like_run_formats->count, own,
+                              arena, err))
             return false;
     }
     return like_runs_solve(c->runs, c->run_count, NULL, err);

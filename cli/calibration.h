@@ -60,15 +60,15 @@ bool calibration_read(struct calibration *out, struct arena *arena, const char *
                       struct error *err);
 char *calibration_write(const struct calibration *calibration, size_t *length); /* deterministic; caller frees */
 /* The index-th field table of the format and its name; NULL past the last. For `cleave schema`. */
-const char *calibration_format(int index, const struct json_field **fields, size_t *count);
+extern const struct json_format calibration_formats[];
 /**
  * Scales what the corrections hold of: devices and links of the cluster, which nobody has looked at, the framework's
  * host and attention (NULL: cleave itself), and keeps memory back. False, and nothing changed, where none holds of any
  * of it, or no memory would be left.
  */
 bool calibration_apply(const struct calibration *calibration, struct cluster *cluster, struct framework *framework);
-/* Gives the step of the job as runs like it took it, of one that is predicted with these calibrations, (count). *alike: how
- * many runs are more like it than not. */
+/* Gives the step of the job as runs like it took it, of one that is predicted with these calibrations, (count). *alike:
+ * how many runs are more like it than not. */
 int64_t calibration_step_ns(const struct calibration *calibrations, int count, const struct run_shape *job,
                             int64_t step_ns, int *alike);
 #endif

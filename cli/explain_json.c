@@ -155,37 +155,23 @@ static const struct json_field decision_fields[] = {
     TEXT("b", "In the second."),
 };
 
-const char *report_format(int index, const struct json_field **fields, size_t *count)
-{
-#define PART(name, table)                                                                                              \
-    {                                                                                                                  \
-        name, table, sizeof table / sizeof *table                                                                      \
-    }
-    static const struct {
-        const char *name;
-        const struct json_field *fields;
-        size_t count;
-    } parts[] = {
-        PART("explanation", explanation_fields),
-        PART("explanation.plan", plan_fields),
-        PART("explanation.stage", stage_fields),
-        PART("explanation.alternative", alternative_fields),
-        PART("explanation.what_if", what_if_fields),
-        PART("explanation.robustness", robustness_fields),
-        PART("infeasible", conflict_fields),
-        PART("infeasible.type", type_fields),
-        PART("infeasible.short", short_fields),
-        PART("infeasible.change", change_fields),
-        PART("diff", diff_fields),
-        PART("diff.decision", decision_fields),
-    };
-#undef PART
-    if (index < 0 || (size_t)index >= sizeof parts / sizeof *parts)
-        return NULL;
-    *fields = parts[index].fields;
-    *count = parts[index].count;
-    return parts[index].name;
-}
+#define DOC "Part of what `cleave explain --json` or `cleave diff --json` writes."
+const struct json_format report_formats[] = {
+    JSON_FORMAT("explanation", explanation_fields, DOC),
+    JSON_FORMAT("explanation.plan", plan_fields, DOC),
+    JSON_FORMAT("explanation.stage", stage_fields, DOC),
+    JSON_FORMAT("explanation.alternative", alternative_fields, DOC),
+    JSON_FORMAT("explanation.what_if", what_if_fields, DOC),
+    JSON_FORMAT("explanation.robustness", robustness_fields, DOC),
+    JSON_FORMAT("infeasible", conflict_fields, DOC),
+    JSON_FORMAT("infeasible.type", type_fields, DOC),
+    JSON_FORMAT("infeasible.short", short_fields, DOC),
+    JSON_FORMAT("infeasible.change", change_fields, DOC),
+    JSON_FORMAT("diff", diff_fields, DOC),
+    JSON_FORMAT("diff.decision", decision_fields, DOC),
+    { 0 },
+};
+#undef DOC
 
 static double seconds(int64_t ns)
 {

@@ -1,6 +1,7 @@
 /* What `cleave explain` found, as the verb prints it: for people (explain_text.c) and as JSON (explain_json.c). */
 #ifndef CLEAVE_CLI_EXPLANATION_H
 #define CLEAVE_CLI_EXPLANATION_H
+#include "base/json.h"
 #include "cli/inputs.h"
 #include "planner/explain/explain_conflict.h"
 
@@ -42,7 +43,7 @@ bool infeasible_write(const struct cli *cli, const struct search_result *result,
                       struct error *err);
 /* The index-th field table of the reports of explain and diff, and its name; NULL past the last. For `cleave schema`.
  */
-const char *report_format(int index, const struct json_field **fields, size_t *count);
+extern const struct json_format report_formats[];
 /* "none: found nothing": solution kinds as reports spell them. */
 extern const char *const solution_names[];
 /* The members of one plan as reports name them: its degrees, and the line that print_plan_line() makes. */

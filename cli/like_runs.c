@@ -13,7 +13,7 @@
 #define AT(member) offsetof(struct like_run, shape.member)
 #define SIZE_AT(index) (AT(size) + (size_t)(index) * sizeof(int64_t))
 #define MOST_SIZE 9007199254740992.0 /* 2^53 */
-const struct json_field like_run_fields[] = {
+static const struct json_field like_run_fields[] = {
     { "device", FIELD_STRING, AT(device), .required = true, .doc = "of the catalogue" },
     { "framework", FIELD_STRING, AT(framework), .required = true, .doc = "that ran it" },
     { "dtype", FIELD_ENUM, AT(dtype), .required = true, .names = dtype_names, .doc = "of products" },
@@ -31,7 +31,13 @@ const struct json_field like_run_fields[] = {
     { "left", FIELD_DOUBLE, offsetof(struct like_run, left), .required = true, .min = -3, .max = 3,
       .doc = "log of the measured step over the one predicted with the corrections" },
 };
-const int like_run_field_count = sizeof like_run_fields / sizeof *like_run_fields;
+enum { LIKE_RUN_FIELDS = sizeof like_run_fields / sizeof *like_run_fields };
+
+const struct json_format like_run_formats[] = {
+    JSON_FORMAT("calibration.run", like_run_fields,
+                "Part of what `cleave calibrate` writes, and `--profile` takes beside profiles."),
+    { 0 },
+};
 
 struct run_shape run_shape_of(const struct plan *plan, int64_t parameters, const char *device, const char *framework)
 {
@@ -66,7 +72,7 @@ void like_run_write(struct json_writer *w, const struct like_run *run)
     json_put_string(w, "dtype", dtype_names[run->shape.dtype]);
     json_put_string(w, "recompute", recompute_names[run->shape.recompute]);
     json_put_int(w, "zero", run->shape.zero);
-    for (int i = 0, first = like_run_field_count - 1 - RUN_SIZE_COUNT; i < RUN_SIZE_COUNT; i++)
+    for (int i = 0, first = LIKE_RUN_FIELDS - 1 - RUN_SIZE_COUNT; i < RUN_SIZE_COUNT; i++)
         if (i < RUN_SIZE_DIM || run->shape.size[i] != 1)
             json_put_int(w, like_run_fields[first + i].key, run->shape.size[i]);
     json_put_double(w, "left", run->left);

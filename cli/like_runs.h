@@ -1,11 +1,11 @@
 /* What measured runs say of jobs like them, beyond the speeds of mechanisms.
  *
- * Rates that are right leave what no rate explains: a kernel that a library picks for one shape, a network that one size
- * of job shares with others. Whoever has measured a job wants the next one like it told by that. What a run leaves, the
- * log of measured over predicted, is a Gaussian process over what tells jobs apart (Rasmussen and Williams 2006, chapter
- * 2; Kennedy and O'Hagan 2001 for what a model leaves): runs of a device and a framework that are alike leave about the
- * same, and of a job that is like no run nothing is said. It is told beside a prediction and no price of a plan's parts,
- * so that searches and bounds know nothing of it. */
+ * Rates that are right leave what no rate explains: a kernel that a library picks for one shape, a network that one
+ * size of job shares with others. Whoever has measured a job wants the next one like it told by that. What a run
+ * leaves, the log of measured over predicted, is a Gaussian process over what tells jobs apart (Rasmussen and Williams
+ * 2006, chapter 2; Kennedy and O'Hagan 2001 for what a model leaves): runs of a device and a framework that are alike
+ * leave about the same, and of a job that is like no run nothing is said. It is told beside a prediction and no price
+ * of a plan's parts, so that searches and bounds know nothing of it. */
 #ifndef CLEAVE_CLI_LIKE_RUNS_H
 #define CLEAVE_CLI_LIKE_RUNS_H
 #include "base/arena.h"
@@ -43,8 +43,7 @@ struct like_run {
     double weight; /* like_runs_solve() */
 };
 enum { LIKE_RUNS_MOST = 512 };
-extern const struct json_field like_run_fields[];
-extern const int like_run_field_count;
+extern const struct json_format like_run_formats[];
 
 /* Gives the shape of a plan's job; parameters: of its model. device and framework are borrowed. */
 struct run_shape run_shape_of(const struct plan *plan, int64_t parameters, const char *device, const char *framework);

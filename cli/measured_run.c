@@ -144,36 +144,29 @@ static const struct json_field golden_columns[] = {
 };
 
 enum { FORMAT_RUN, FORMAT_GOLDEN, FORMAT_COUNT };
-static const struct {
-    const char *name;
-    const struct json_field *columns;
-    size_t count;
-} formats[FORMAT_COUNT] = {
-    [FORMAT_RUN] = { "measurements", run_columns, sizeof run_columns / sizeof *run_columns },
-    [FORMAT_GOLDEN] = { "measurements.golden", golden_columns, sizeof golden_columns / sizeof *golden_columns },
+#define DOC                                                                                                            \
+    "Columns of a CSV file that `cleave validate` reads; others may stand beside them, and what is not required may "  \
+    "be "                                                                                                              \
+    "missing or blank."
+const struct json_format measured_formats[] = {
+    [FORMAT_RUN] = JSON_FORMAT("measurements", run_columns, DOC),
+    [FORMAT_GOLDEN] = JSON_FORMAT("measurements.golden", golden_columns, DOC),
+    [FORMAT_COUNT] = { 0 },
 };
-
-const char *measured_format(int index, const struct json_field **fields, size_t *count)
-{
-    if (index >= FORMAT_COUNT)
-        return NULL;
-    *fields = formats[index].columns;
-    *count = formats[index].count;
-    return formats[index].name;
-}
+#undef DOC
 
 bool measured_format_of(int *index, const struct csv *csv, struct error *err)
 {
     int format = csv_column(csv, "test") >= 0 && csv_column(csv, "mem_max_allocated_bytes_last") >= 0 ? FORMAT_GOLDEN
                                                                                                       : FORMAT_RUN;
-    for (size_t i = 0; i < formats[format].count; i++) {
-        const struct json_field *column = &formats[format].columns[i];
+    for (size_t i = 0; i < measured_formats[format].count; i++) {
+        const struct json_field *column = &measured_formats[format].fields[i];
         if (!column->required || csv_column(csv, column->key) >= 0)
             continue;
         const char *near = csv_nearest(csv, column->key);
         return fail(err, "%s:1: expected a column %s (%s), found none%s%s%s; cleave schema %s lists them", csv->name,
                     column->key, column->doc, near ? "; is it " : "", near ? near : "", near ? "?" : "",
-                    formats[format].name);
+                    measured_formats[format].name);
     }
     *index = format;
     return true;
@@ -331,10 +324,10 @@ bool measured_run_read(struct measured_run *out, const char **reason, const stru
 {
     struct golden_run golden = { 0 };
     struct measured_run *run = &golden.run;
-    for (size_t i = 0; i < formats[FORMAT_RUN].count && format != FORMAT_RUN; i++)
+    for (size_t i = 0; i < measured_formats[FORMAT_RUN].count && format != FORMAT_RUN; i++)
         read_field(&golden, &run_columns[i], csv, row, -1, err); /* nothing, of those that it lacks */
-    for (size_t i = 0; i < formats[format].count; i++) {
-        const struct json_field *column = &formats[format].columns[i];
+    for (size_t i = 0; i < measured_formats[format].count; i++) {
+        const struct json_field *column = &measured_formats[format].fields[i];
         if (!read_field(&golden, column, csv, row, csv_column(csv, column->key), err))
             return false;
     }

@@ -22,7 +22,7 @@ struct measured_run {
 #define MEASURED_SOMEWHERE "GB as printed"                 /* likewise, of a device that nobody calls the fullest */
 
 /* The index-th table of columns that rows may have, and its name; NULL past the last. For `cleave schema`. */
-const char *measured_format(int index, const struct json_field **fields, size_t *count);
+extern const struct json_format measured_formats[];
 /**
  * The columns of a file: those of one table, others beside them are nobody's business. Fails where one is missing
  * without which no row can be told. *index: of the table.

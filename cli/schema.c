@@ -8,6 +8,7 @@
 #include "formats/claim_read.h"
 #include "planner/facts/profile.h"
 #include "formats/plan_file.h"
+#include "formats/plan_json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,88 +20,29 @@ static const struct option options[] = {
     FLAG_OPTION("markdown", offsetof(struct schema_options, markdown), "Markdown tables: docs/formats.md"),
 };
 
-struct table {
-    const char *name, *doc;
-    const struct json_field *fields;
-    size_t count;
+/* All formats, in the order in which they are printed; kinds of layers stand behind the first. */
+static const struct json_format *const lists[] = {
+    model_formats,       cluster_formats,  matmul_surface_formats, framework_formats, profile_formats,
+    calibration_formats, like_run_formats, accuracy_formats,       plan_formats,      plan_decision_formats,
+    claim_formats,       measured_formats, report_formats,
 };
 enum { MAX_TABLES = 64 };
 
-static void add(struct table *tables, int *count, const char *name, const char *doc, const struct json_field *fields,
-                size_t field_count)
+static void add(struct json_format *tables, int *count, const struct json_format *table)
 {
     if (*count < MAX_TABLES)
-        tables[(*count)++] = (struct table){ name, doc, fields, field_count };
+        tables[(*count)++] = *table;
 }
 
-static int collect(struct table tables[MAX_TABLES])
+static int collect(struct json_format tables[MAX_TABLES])
 {
     int count = 0;
-    size_t n = 0;
-    const struct json_field *fields = model_fields(&n);
-    add(tables, &count, "model", "A model file: top level.", fields, n);
-    for (int i = 0; layer_kinds[i]; i++)
-        add(tables, &count, layer_kinds[i]->name, layer_kinds[i]->doc, layer_kinds[i]->fields,
-            layer_kinds[i]->field_count);
-    fields = cluster_fields(&n);
-    add(tables, &count, "cluster", "A cluster file: top level.", fields, n);
-    fields = cluster_group_fields(&n);
-    add(tables, &count, "cluster.group", "One group of nodes in a cluster file that has several.", fields, n);
-    fields = cluster_level_fields(&n);
-    add(tables, &count, "cluster.level", "One level of links in a cluster file.", fields, n);
-    fields = cluster_between_fields(&n);
-    add(tables, &count, "cluster.between", "The network between groups in a cluster file.", fields, n);
-    fields = device_type_fields(&n);
-    add(tables, &count, "device", "A device of the catalogue, or inside a cluster file.", fields, n);
-    fields = device_measured_fields(&n);
-    add(tables, &count, "device.measured", "How a device's measured numbers came about.", fields, n);
-    fields = matmul_surface_fields(&n);
-    add(tables, &count, "device.matmul_surface", "Measured matrix products of one dtype and phase.", fields, n);
-    fields = framework_fields(&n);
-    add(tables, &count, "framework", "A framework of the catalogue, or of a file that `--framework` names.", fields, n);
-    for (int i = 0;; i++) {
-        const char *name = profile_format(i, &fields, &n);
-        if (!name)
-            break;
-        add(tables, &count, name, "Part of a profile file.", fields, n);
-    }
-    for (int i = 0;; i++) {
-        const char *name = calibration_format(i, &fields, &n);
-        if (!name)
-            break;
-        add(tables, &count, name, "Part of what `cleave calibrate` writes, and `--profile` takes beside profiles.",
-            fields, n);
-    }
-    for (int i = 0;; i++) {
-        const char *name = accuracy_format(i, &fields, &n);
-        if (!name)
-            break;
-        add(tables, &count, name, "Part of `planner/facts/accuracy.json`, which `cleave validate --accuracy` writes.",
-            fields, n);
-    }
-    for (int i = 0;; i++) {
-        const char *name = plan_format(i, &fields, &n);
-        if (!name)
-            break;
-        add(tables, &count, name, "Part of a plan file.", fields, n);
-    }
-    fields = claim_format(&n);
-    add(tables, &count, "plan.certificate", "A plan file's `certificate`, which `cleave check` works out anew.", fields,
-        n);
-    for (int i = 0;; i++) {
-        const char *name = measured_format(i, &fields, &n);
-        if (!name)
-            break;
-        add(tables, &count, name,
-            "Columns of a CSV file that `cleave validate` reads; others may stand beside them, and what is not "
-            "required may be missing or blank.",
-            fields, n);
-    }
-    for (int i = 0;; i++) {
-        const char *name = report_format(i, &fields, &n);
-        if (!name)
-            break;
-        add(tables, &count, name, "Part of what `cleave explain --json` or `cleave diff --json` writes.", fields, n);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (const struct json_format *table = lists[i]; table->name; table++)
+            add(tables, &count, table);
+        for (const struct layer_kind *const *kind = layer_kinds; i == 0 && *kind; kind++)
+            add(tables, &count,
+                &(struct json_format){ (*kind)->name, (*kind)->doc, (*kind)->fields, (*kind)->field_count });
     }
     return count;
 }
@@ -114,7 +56,7 @@ static bool has_words(const struct json_field *field)
     return field->type == FIELD_ENUM || field->type == FIELD_WORDS;
 }
 
-static void print_table(const struct cli *cli, const struct table *t, bool markdown)
+static void print_table(const struct cli *cli, const struct json_format *t, bool markdown)
 {
     fprintf(cli->out,
             markdown ? "\n## `%s`\n\n%s\n\n| field | type | required | meaning |\n|---|---|---|---|\n" : "\n%s: %s\n",
@@ -169,7 +111,7 @@ static void write_field(struct json_writer *w, const struct json_field *f)
 }
 
 /* A JSON Schema (draft 2020-12) of one table. */
-static void write_table(struct json_writer *w, const struct table *t)
+static void write_table(struct json_writer *w, const struct json_format *t)
 {
     json_begin_object(w);
     json_put_string(w, "title", t->name);
@@ -189,7 +131,7 @@ static void write_table(struct json_writer *w, const struct table *t)
     json_end_object(w);
 }
 
-static bool write_all(const struct cli *cli, const struct table *tables, int count, struct error *err)
+static bool write_all(const struct cli *cli, const struct json_format *tables, int count, struct error *err)
 {
     struct json_writer w = { 0 };
     json_begin_format(&w, "cleave-schema", 1);
@@ -206,7 +148,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                struct error *err)
 {
     const struct schema_options *o = given;
-    struct table tables[MAX_TABLES], chosen[MAX_TABLES];
+    struct json_format tables[MAX_TABLES], chosen[MAX_TABLES];
     int count = collect(tables), chosen_count = 0;
     if (o->json && o->markdown) {
         fail(err, "cleave schema: expected --json or --markdown, found both");

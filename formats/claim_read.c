@@ -127,11 +127,10 @@ static const struct json_field claim_fields[] = {
 };
 enum { CLAIM_FIELDS = sizeof claim_fields / sizeof *claim_fields };
 
-const struct json_field *claim_format(size_t *count)
-{
-    *count = CLAIM_FIELDS;
-    return claim_fields;
-}
+const struct json_format claim_formats[] = {
+    JSON_FORMAT("plan.certificate", claim_fields, "A plan file's `certificate`, which `cleave check` works out anew."),
+    { 0 },
+};
 
 /* ---- the space ---- */
 

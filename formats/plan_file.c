@@ -229,14 +229,10 @@ void plan_file_free(struct plan_file *file)
     free(file);
 }
 
-const char *plan_format(int index, const struct json_field **fields, size_t *count)
-{
-    if (index != 0)
-        return plan_decision_format(index - 1, fields, count);
-    *fields = file_fields;
-    *count = sizeof file_fields / sizeof *file_fields;
-    return "plan";
-}
+const struct json_format plan_formats[] = {
+    JSON_FORMAT("plan", file_fields, "Part of a plan file."),
+    { 0 },
+};
 
 static bool same_origin(const char *what, const struct json *at, const struct plan_origin *file,
                         const struct plan_origin *now, const char *advice, struct error *err)

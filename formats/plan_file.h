@@ -1,6 +1,7 @@
 /* A plan file as a whole: read, written again, and held against what it is used with. */
 #ifndef CLEAVE_FORMATS_PLAN_FILE_H
 #define CLEAVE_FORMATS_PLAN_FILE_H
+#include "base/json.h"
 #include "formats/plan_json.h"
 
 struct plan_file {
@@ -24,7 +25,7 @@ bool plan_json_read(struct plan_file **out, const char *name, const char *text, 
  * others' members of these objects ("x-...", "comment"). Caller frees; NULL when memory is short. */
 char *plan_file_write(const struct plan_file *file, size_t *length);
 /* The index-th field table of the plan format and its name; NULL past the last. For `cleave schema`. */
-const char *plan_format(int index, const struct json_field **fields, size_t *count);
+extern const struct json_format plan_formats[];
 void plan_file_free(struct plan_file *file); /* accepts NULL */
 /**
  * Refuses a plan made for another model, cluster or profile: says what differs and what to type, and where the file

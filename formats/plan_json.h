@@ -26,6 +26,7 @@ struct plan_context {
     const char *cleave;  /* version that wrote the file */
 };
 
+extern const struct json_format plan_decision_formats[]; /* of "decisions"; plan_formats is the whole file */
 /* Writes the members of the file's object, without its braces, so that a verb can add its own beside them. Borrowed. */
 void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
                        const struct plan_context *context);

@@ -462,20 +462,9 @@ bool plan_json_read_decisions(struct plan **out, const struct json *decisions, s
     return good;
 }
 
-const char *plan_decision_format(int index, const struct json_field **fields, size_t *count)
-{
-    static const struct {
-        const char *name;
-        const struct json_field *fields;
-        size_t count;
-    } parts[] = {
-        { "plan.decisions", decision_fields, sizeof decision_fields / sizeof *decision_fields },
-        { "plan.stage", stage_fields, sizeof stage_fields / sizeof *stage_fields },
-        { "plan.layers", layer_fields, sizeof layer_fields / sizeof *layer_fields },
-    };
-    if (index < 0 || (size_t)index >= sizeof parts / sizeof *parts)
-        return NULL;
-    *fields = parts[index].fields;
-    *count = parts[index].count;
-    return parts[index].name;
-}
+const struct json_format plan_decision_formats[] = {
+    JSON_FORMAT("plan.decisions", decision_fields, "Part of a plan file."),
+    JSON_FORMAT("plan.stage", stage_fields, "Part of a plan file."),
+    JSON_FORMAT("plan.layers", layer_fields, "Part of a plan file."),
+    { 0 },
+};

@@ -11,6 +11,4 @@
 void plan_json_put(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
                    const struct json *file, const struct plan_context *context);
 bool plan_need_array(const struct json *value, int min, int max, const char *what, struct error *err);
-/* As plan_format(), of the decisions alone. */
-const char *plan_decision_format(int index, const struct json_field **fields, size_t *count);
 #endif

@@ -84,7 +84,7 @@ bool model_document(struct json_doc **out, const struct model *model, struct err
 bool model_keep(struct model *model, bool scores, bool probabilities);
 void model_free(struct model *model);
 /* The top-level keys of the native format, for `cleave schema`. */
-const struct json_field *model_fields(size_t *count);
+extern const struct json_format model_formats[];
 /* Number of layers after unfolding, and the folded layer behind an unfolded index. */
 int model_unfolded_count(const struct model *model);
 const struct layer *model_unfolded_layer(const struct model *model, int index);

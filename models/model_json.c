@@ -91,11 +91,10 @@ static const struct json_field repeat_fields[] = {
       .doc = "Layers of one copy." },
 };
 
-const struct json_field *model_fields(size_t *count)
-{
-    *count = HEAD_FIELDS;
-    return head_fields;
-}
+const struct json_format model_formats[] = {
+    JSON_FORMAT("model", head_fields, "A model file: top level."),
+    { 0 },
+};
 
 static bool expect_array(const struct json *value, struct error *err)
 {

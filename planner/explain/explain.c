@@ -420,20 +420,16 @@ bool explainer_base(struct explainer *e, struct solution *out, struct error *err
     return true;
 }
 
-static bool is_same_job(const struct explainer *e, const struct plan *plan)
-{
-    const struct space *space = &e->options.space;
-    return plan->batch == space->batch && (space->sequence == 0 || plan->sequence == space->sequence) &&
-           plan->rank_count == e->facts->cluster->device_count;
-}
-
 bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err)
 {
     struct account account;
     const struct explained *explained = NULL;
+    const struct space *space = &e->options.space;
+    bool same_job = plan->batch == space->batch && (space->sequence == 0 || plan->sequence == space->sequence) &&
+                    plan->rank_count == e->facts->cluster->device_count;
     int at = find_known(e, plan);
     *out = at < 0 ? (struct solution){ .kind = SOLUTION_ENDED } : e->known[at].own;
-    if (out->timed || !is_same_job(e, plan) || work_of(plan) > e->timed_limit)
+    if (out->timed || !same_job || work_of(plan) > e->timed_limit)
         return true;
     if (!explainer_plan(e, plan, &explained, err) || !explainer_account(e, explained, e->facts, &account, err))
         return false;

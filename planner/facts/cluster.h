@@ -3,6 +3,7 @@
 #define CLEAVE_FACTS_CLUSTER_H
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "models/graph.h"
 #include "planner/facts/matmul_surface.h"
 
@@ -135,14 +136,8 @@ bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int ty
 /* Keeps back `bytes` of every device, or `percent` of its memory where that is not negative. False, and nothing
  * changed, when that leaves a device nothing. Only before anybody has looked at the cluster. */
 bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent);
-/* These are the field tables of a device file and of a cluster file, for `cleave schema`. */
-struct json_field;
-const struct json_field *device_type_fields(size_t *count);
-const struct json_field *device_measured_fields(size_t *count);
-const struct json_field *cluster_fields(size_t *count);
-const struct json_field *cluster_group_fields(size_t *count);
-const struct json_field *cluster_level_fields(size_t *count);
-const struct json_field *cluster_between_fields(size_t *count);
+/* Of a device file and of a cluster file, for `cleave schema`. */
+extern const struct json_format cluster_formats[];
 
 /* Gives the index of the rank's group, and of its type. */
 int cluster_group(const struct cluster *cluster, int rank);

@@ -225,41 +225,15 @@ static const struct json_field cluster_table[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-const struct json_field *device_type_fields(size_t *count)
-{
-    *count = COUNT(device_table);
-    return device_table;
-}
-
-const struct json_field *device_measured_fields(size_t *count)
-{
-    *count = COUNT(measured_table);
-    return measured_table;
-}
-
-const struct json_field *cluster_fields(size_t *count)
-{
-    *count = COUNT(cluster_table);
-    return cluster_table;
-}
-
-const struct json_field *cluster_group_fields(size_t *count)
-{
-    *count = COUNT(group_table);
-    return group_table;
-}
-
-const struct json_field *cluster_between_fields(size_t *count)
-{
-    *count = COUNT(between_table);
-    return between_table;
-}
-
-const struct json_field *cluster_level_fields(size_t *count)
-{
-    *count = COUNT(level_table);
-    return level_table;
-}
+const struct json_format cluster_formats[] = {
+    JSON_FORMAT("cluster", cluster_table, "A cluster file: top level."),
+    JSON_FORMAT("cluster.group", group_table, "One group of nodes in a cluster file that has several."),
+    JSON_FORMAT("cluster.level", level_table, "One level of links in a cluster file."),
+    JSON_FORMAT("cluster.between", between_table, "The network between groups in a cluster file."),
+    JSON_FORMAT("device", device_table, "A device of the catalogue, or inside a cluster file."),
+    JSON_FORMAT("device.measured", measured_table, "How a device's measured numbers came about."),
+    { 0 },
+};
 
 bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name, const struct json *value,
                             struct error *err)

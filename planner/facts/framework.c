@@ -147,11 +147,10 @@ const struct framework framework_own = {
     .hash = HASH_START,
 };
 
-const struct json_field *framework_fields(size_t *count)
-{
-    *count = sizeof table / sizeof *table;
-    return table;
-}
+const struct json_format framework_formats[] = {
+    JSON_FORMAT("framework", table, "A framework of the catalogue, or of a file that `--framework` names."),
+    { 0 },
+};
 
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
                     const struct framework *like, struct error *err)

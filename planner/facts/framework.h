@@ -4,6 +4,7 @@
 #define CLEAVE_FACTS_FRAMEWORK_H
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "models/graph.h"
 #include <stdint.h>
 
@@ -69,6 +70,5 @@ extern const struct framework framework_own;
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
                     const struct framework *like, struct error *err);
 /* This is the field table of such a file, for `cleave schema`. */
-struct json_field;
-const struct json_field *framework_fields(size_t *count);
+extern const struct json_format framework_formats[];
 #endif

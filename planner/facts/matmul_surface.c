@@ -59,11 +59,10 @@ static const struct json_field surface_table[] = {
 };
 enum { SURFACE_FIELDS = sizeof surface_table / sizeof *surface_table };
 
-const struct json_field *matmul_surface_fields(size_t *count)
-{
-    *count = SURFACE_FIELDS;
-    return surface_table;
-}
+const struct json_format matmul_surface_formats[] = {
+    JSON_FORMAT("device.matmul_surface", surface_table, "Measured matrix products of one dtype and phase."),
+    { 0 },
+};
 
 static bool read_sizes(struct matmul_surface *surface, int axis, const struct json *list, struct error *err)
 {

@@ -34,5 +34,5 @@ bool matmul_surfaces_read(const struct matmul_surface **out, int *count, struct 
                           struct error *err);
 void matmul_surfaces_write(struct json_writer *w, const struct matmul_surface *surfaces, int count);
 uint64_t matmul_surfaces_hash(uint64_t hash, const struct matmul_surface *surfaces, int count);
-const struct json_field *matmul_surface_fields(size_t *count);
+extern const struct json_format matmul_surface_formats[];
 #endif

@@ -9,6 +9,7 @@
  * Tested by tests/test_cluster.c, test_profile.c, test_framework.c and fuzz_cluster, fuzz_profile. */
 #ifndef CLEAVE_FACTS_PROFILE_H
 #define CLEAVE_FACTS_PROFILE_H
+#include "base/json.h"
 #include "planner/facts/cluster.h"
 #include "planner/facts/framework.h"
 #include "planner/facts/gpu_choice.h"
@@ -86,9 +87,8 @@ struct profile {
  * in the profile's arena or outlive it. The interference factors must be at least 1.
  */
 bool profile_finish(struct profile *profile, struct error *err);
-struct json_field;
 /* Gives the index-th field table of the profile format and its name; NULL past the last. */
-const char *profile_format(int index, const struct json_field **fields, size_t *count);
+extern const struct json_format profile_formats[];
 struct profile *profile_new(void); /* empty, with factors of 1; NULL: out of memory */
 bool profile_read(struct profile **out, const char *name, const char *text, size_t length, struct error *err);
 char *profile_write(const struct profile *profile, size_t *length); /* deterministic; caller frees */

@@ -393,22 +393,11 @@ char *profile_write(const struct profile *p, size_t *length)
     return json_finish(&w, length);
 }
 
-const char *profile_format(int index, const struct json_field **fields, size_t *count)
-{
-    static const struct {
-        const char *name;
-        const struct json_field *fields;
-        size_t count;
-    } parts[] = {
-        { "profile", profile_table, COUNT(profile_table) },
-        { "profile.compute", entry_table, COUNT(entry_table) },
-        { "profile.linear", linear_table, COUNT(linear_table) },
-        { "profile.curve", curve_table, COUNT(curve_table) },
-        { "profile.curve.point", point_table, COUNT(point_table) },
-    };
-    if (index < 0 || (size_t)index >= COUNT(parts))
-        return NULL;
-    *fields = parts[index].fields;
-    *count = parts[index].count;
-    return parts[index].name;
-}
+const struct json_format profile_formats[] = {
+    JSON_FORMAT("profile", profile_table, "Part of a profile file."),
+    JSON_FORMAT("profile.compute", entry_table, "Part of a profile file."),
+    JSON_FORMAT("profile.linear", linear_table, "Part of a profile file."),
+    JSON_FORMAT("profile.curve", curve_table, "Part of a profile file."),
+    JSON_FORMAT("profile.curve.point", point_table, "Part of a profile file."),
+    { 0 },
+};

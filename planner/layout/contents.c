@@ -110,14 +110,6 @@ static int fullest_moment(const struct program *program, int stage, const struct
     return moment;
 }
 
-/* True when the buffer holds activations of a micro-batch that was not seen before; seen: (micro-batches). */
-static bool count_micro(const struct buffer *buffer, bool *seen)
-{
-    if (buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0 || seen[buffer->micro])
-        return false;
-    return seen[buffer->micro] = true;
-}
-
 /* Marks the stage's buffers that ranks gathered in gathered, (buffers). */
 static void mark_gathered(const struct program *program, int stage, const struct by_stage *of, bool *gathered)
 {
@@ -149,7 +141,10 @@ static void fill(struct stage_memory *out, const struct program *program, int st
         out->bytes[kind_of(program, buffer, gathered[b])] += taken_bytes(buffer);
         out->bytes[MEMORY_GRADIENTS] += layout_copy_bytes(program, buffer);
         sum += taken_bytes(buffer) + layout_copy_bytes(program, buffer);
-        out->in_flight += count_micro(buffer, seen);
+        if (buffer->kind == BUFFER_VALUE && !buffer->persistent && buffer->micro >= 0 && !seen[buffer->micro]) {
+            seen[buffer->micro] = true; /* the first of a micro-batch's activations */
+            out->in_flight++;
+        }
     }
     out->bytes[MEMORY_GAPS] = list->arena_bytes - sum;
 }

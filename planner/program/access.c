@@ -37,12 +37,6 @@ bool access_renews(const struct program *program, const struct instr *instr, con
     return instr->op != OP_COMPUTE || instr->round == 0 || buffer->part_count > 1 || buffer->ring_round > 0;
 }
 
-static bool same_block(const struct buffer *a, const struct buffer *b)
-{
-    return a->bytes == b->bytes && layout_equal(&a->layout, &b->layout) && a->ring_round == b->ring_round &&
-           a->part == b->part && a->part_count == b->part_count;
-}
-
 int access_input_over(const struct program *program, const struct instr *instr, int slot)
 {
     int place = slot % MAX_OPERANDS, over = ROLE_IN * MAX_OPERANDS + place;
@@ -51,8 +45,11 @@ int access_input_over(const struct program *program, const struct instr *instr, 
         return -1;
     int into = instr_operand(program, instr, ROLE_GRADIENT_IN, place),
         from = instr_operand(program, instr, ROLE_IN, place), uses = 0;
-    bool defines = instr_defines(instr, ROLE_GRADIENT_IN, place);
-    if (into < 0 || from < 0 || !defines || !same_block(&program->buffers[into], &program->buffers[from]))
+    if (into < 0 || from < 0 || !instr_defines(instr, ROLE_GRADIENT_IN, place))
+        return -1;
+    const struct buffer *a = &program->buffers[into], *b = &program->buffers[from];
+    if (a->bytes != b->bytes || !layout_equal(&a->layout, &b->layout) || a->ring_round != b->ring_round ||
+        a->part != b->part || a->part_count != b->part_count)
         return -1;
     for (int k = 0; k < count_bits(instr->operands); k++)
         uses += program->operands[instr->operand_first + k] == from;

@@ -1,17 +1,12 @@
 #include "planner/program/machine.h"
 
-static int next_on_lane(const struct stage_program *list, int lane, int from)
-{
-    while (from < list->instr_count && (int)list->instrs[from].lane != lane)
-        from++;
-    return from;
-}
-
 static void set_head(struct machine *machine, int lane, int from)
 {
     const struct stage_program *list = &machine->program->stages[machine->stage];
-    machine->head[lane] = next_on_lane(list, lane, from);
-    if (machine->head[lane] == list->instr_count)
+    while (from < list->instr_count && (int)list->instrs[from].lane != lane)
+        from++;
+    machine->head[lane] = from;
+    if (from == list->instr_count)
         machine->lanes &= ~(1u << lane);
 }
 

@@ -57,15 +57,6 @@ static bool build_classes(struct workbench *bench, int *class_of)
     return true;
 }
 
-/* True when other orders are no use: asynchronous schedules refuse values that skip stages, and these have more. */
-static bool only_the_files_order(const struct space *space)
-{
-    for (int i = 0; i < space->schedule.count; i++)
-        if (schedules[space->schedule.values[i]]->asynchronous)
-            return true;
-    return false;
-}
-
 static bool add_branches(struct workbench *bench, struct error *err)
 {
     const struct graph *graph = bench->graph;
@@ -76,8 +67,9 @@ static bool add_branches(struct workbench *bench, struct error *err)
     for (int l = 0; l < graph->layer_count; l++)
         for (int i = 0; i < graph->layers[l].input_count; i++)
             edges[count++] = (struct dag_edge){ graph->layers[l].input_layers[i], l };
+    /* asynchronous schedules refuse values that skip stages, and other orders have more */
     return chain_add_branches(&bench->chain, &bench->arena, edges, count,
-                              only_the_files_order(bench->space) ? graph->layer_count + 1 : CHAIN_IDEALS, err);
+                              space_asynchronous(bench->space, false) ? graph->layer_count + 1 : CHAIN_IDEALS, err);
 }
 
 static bool build_chain(struct workbench *bench, struct error *err)

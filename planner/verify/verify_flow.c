@@ -173,13 +173,6 @@ static bool in_place(const struct program *program, const struct instr *instr, i
     return pair->source == pair->destination;
 }
 
-/* True when an addition comes too late: a value's gradient sums up all readers', so the producer's backward is last. */
-static bool adds_late(const struct program *program, const struct instr *instr, const struct access *access, bool taken)
-{
-    bool adds = instr->op == OP_COMPUTE ? !access->starts : instr->accumulate;
-    return taken && adds && program->buffers[access->buffer].kind == BUFFER_VALUE_GRADIENT;
-}
-
 static bool check_results(struct flow *f, int stage, int index, const struct instr *instr)
 {
     struct access access;
@@ -199,7 +192,9 @@ static bool check_results(struct flow *f, int stage, int index, const struct ins
         bool renews = access_renews(f->program, instr, &access);
         if (renews && buffer->pending >= 0)
             return fail_unread(f, stage, access.buffer);
-        if (adds_late(f->program, instr, &access, buffer->taken))
+        /* a value's gradient sums up all readers', so the producer's backward is last */
+        if (buffer->taken && f->program->buffers[access.buffer].kind == BUFFER_VALUE_GRADIENT &&
+            (instr->op == OP_COMPUTE ? !access.starts : instr->accumulate))
             return verify_fail(f->program, stage, index, f->err, "adds to the gradient in buffer %d after it was read",
                                access.buffer);
         buffer->taken = buffer->taken && !renews;
