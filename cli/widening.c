@@ -37,6 +37,8 @@ bool widening_widest(struct space *widest, struct inputs *in, const struct space
     space_widen(&wide, in->cluster, graph->sequence);
     if (target)
         target->allow(&wide, graph);
+    if (space_asynchronous(space, false))
+        space_keep_weights(&wide);
     space_as_run(&wide, in);
     graph_free(graph);
     *widest = *space;

@@ -314,7 +314,7 @@ static bool holds_with(const struct written *written, const struct claim *claim,
  * certificate which calls itself coarse may list what its first bound rules out. */
 START_TEST(no_configuration_can_have_another_fate)
 {
-    static const int short_of_memory[] = { 2047, 2576, 3968 }; /* there some configurations are */
+    static const int short_of_memory[] = { 1486, 1638, 2109 }; /* there some configurations are */
     int met[FATE_COUNT + 1] = { 0 }, more = (int)(sizeof short_of_memory / sizeof *short_of_memory);
     for (int n = small_share() ? -13 : share_stride() > 1 ? -40 : -120; n < more; n++) {
         struct written written;

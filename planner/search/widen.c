@@ -11,7 +11,6 @@ struct widener {
     const struct space *widest;
     struct price_shelf prices;
     int64_t start_ns;
-    bool weights; /* may lie on the host, too: once nothing fits without, since they are copied in each pass */
 };
 
 static struct space widened_by(const struct widener *w, uint64_t set, int64_t batch)
@@ -21,8 +20,6 @@ static struct space widened_by(const struct widener *w, uint64_t set, int64_t ba
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (set >> wider_choices[i] & 1)
             space.range[wider_choices[i]] = w->widest->range[wider_choices[i]];
-    if (!w->weights && set >> CHOICE_OFFLOAD & 1)
-        space_keep_weights(&space);
     return space;
 }
 
@@ -80,16 +77,26 @@ static uint64_t set_of(unsigned places)
     return set;
 }
 
+/* Tells the choices that the one space allows otherwise than the other. */
+static uint64_t differing(const struct space *a, const struct space *b)
+{
+    uint64_t set = 0;
+    for (int i = 0; i < WIDER_CHOICES; i++)
+        if (memcmp(&a->range[wider_choices[i]], &b->range[wider_choices[i]], sizeof(struct allowed)) != 0)
+            set |= bit_of(i);
+    return set;
+}
+
 /* Finds the first set with which a plan fits, and drops from it one after the other what is not needed; 0 where none
- * does with all that there is. */
-static bool find_set(struct widener *w, uint64_t all, int64_t batch, bool thrifty, uint64_t *out, struct error *err)
+ * does with all that there is. further: the set has one of these, unless they are none. */
+static bool find_set(struct widener *w, uint64_t all, uint64_t further, int64_t batch, bool thrifty, uint64_t *out,
+                     struct error *err)
 {
     bool fit = false;
     *out = 0;
     for (size_t i = 0; i < sizeof places_tried / sizeof *places_tried && !fit; i++) {
         uint64_t set = set_of(places_tried[i]) & all;
-        if (set == 0 || (thrifty && w->weights && !(set >> CHOICE_OFFLOAD & 1)) ||
-            (i > 0 && set == (set_of(places_tried[i - 1]) & all)))
+        if (set == 0 || (further && !(set & further)) || (i > 0 && set == (set_of(places_tried[i - 1]) & all)))
             continue;
         if (!fits(w, set, batch, thrifty, &fit, err))
             return false;
@@ -135,28 +142,25 @@ static bool search_again(struct widener *w, struct widening *widening, uint64_t 
 static bool widen(struct widener *w, struct widening *widening, struct search_options *own, widening_search *search,
                   void *self, struct search_result **out, struct error *err)
 {
-    uint64_t all = 0, set = 0;
+    const struct space *widest = w->widest;
+    struct space kept = *widest;
+    space_keep_weights(&kept); /* what copies them in each pass is tried once nothing fits without */
+    uint64_t set = 0, all = differing(widest, &w->options->space), further = all & differing(&kept, widest);
     int64_t batch = own->space.batch;
-    for (int i = 0; i < WIDER_CHOICES; i++)
-        if (memcmp(&w->options->space.range[wider_choices[i]], &w->widest->range[wider_choices[i]],
-                   sizeof(struct allowed)) != 0)
-            all |= bit_of(i);
     own->prices = &w->prices;
     own->rates = 1;
-    const struct allowed *offload = &w->widest->offload;
-    bool more = all >> CHOICE_OFFLOAD & 1 && offload->values[offload->count - 1] >= OFFLOAD_PARAMETERS;
-    for (int i = 0; i <= (int)more && all && !set; i++) {
-        w->weights = i == 1;
-        if (!find_set(w, all, batch, true, &set, err))
-            return false;
-    }
+    w->widest = &kept;
+    bool good = find_set(w, all & differing(&kept, &w->options->space), 0, batch, true, &set, err);
+    w->widest = set ? &kept : widest;
+    if (!good || (!set && further && !find_set(w, all, further, batch, true, &set, err)))
+        return false;
     own->space = widened_by(w, set, batch);
     if (set && !search_again(w, widening, set, own, search, self, out, err))
         return false;
     if (set && *out && (*out)->feasible)
         return true;
     /* rules of thumb tell what is thrifty, so the whole wider space is searched before it is given up */
-    w->weights = true;
+    w->widest = widest;
     own->space = widened_by(w, all, batch);
     own->no_advice = w->options->no_advice;
     space_narrow_wide(&own->space);
@@ -165,7 +169,7 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
     if (!*out || !(*out)->feasible || search_time_left(w->options, w->start_ns) == 0)
         return true;
     own->no_advice = true;
-    if (!find_set(w, all, batch, false, &set, err))
+    if (!find_set(w, all, 0, batch, false, &set, err))
         return false;
     own->space = widened_by(w, set, batch);
     return !set || search_again(w, widening, set, own, search, self, out, err);

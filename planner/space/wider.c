@@ -32,8 +32,7 @@ void space_widen(struct space *space, const struct cluster *cluster, int64_t tok
         hosts = hosts && cluster->types[t].device.host_bytes_per_s > 0;
     if (hosts)
         space->offload =
-            (struct allowed){ space_asynchronous(space, false) ? 4 : 5,
-                              { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_ALL } };
+            (struct allowed){ 5, { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_ALL } };
 }
 
 void space_keep_weights(struct space *space)
