@@ -1,6 +1,8 @@
 """What the benchmark scripts share: where things are, running commands, judging numbers, storing results."""
 import argparse
 import datetime
+import importlib.machinery
+import importlib.util
 import json
 import os
 import platform
@@ -269,6 +271,14 @@ class CpuMeter:
 def runs_of(plan):
     """How often a plan of a comparison was run, and what of it counts."""
     return {key: plan[key] for key in ("timed_steps", "runs", "runs_left_out")}
+
+
+def script(name):
+    """Another of these scripts, for what it knows."""
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(ROOT, "benchmarks", name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def left_out(rows):

@@ -328,7 +328,8 @@ static void print_constraint(FILE *out, const struct explainer *e, const struct 
     } else {
         fprintf(out, "%s usable on a device", text_bytes(usable, conflict->available_bytes));
         if (conflict->missing_bytes > 0)
-            fprintf(out, "; the thriftiest plan lacks %s", text_bytes(missing, conflict->missing_bytes));
+            fprintf(out, "; the thriftiest plan lacks %s%s", text_bytes(missing, conflict->missing_bytes),
+                    conflict->of_hosts ? " of its host's memory" : "");
     }
     fprintf(out, "\n");
 }

@@ -178,6 +178,10 @@ def remarks(_folder):
         if marked:
             kept = run("plan", *full[1:4], *full[8:], "megatron-core", "--reserve", advised[1] if advised else "0").stdout
             check("the reserve that is advised is enough", advised and "predicted" in kept and "fuller than the slack" not in kept, result)
+    hosts = ["plan", "gpt2", "--batch", 1, "--seq", 256, "--fix", "offload=optimizer", "--cluster"]
+    expect("hosts lack memory", 3, "nothing fits: memory of hosts(.|\n)*471 MiB are missing(.|\n)*host-memory=1494220800",
+           *hosts, "1x1:l40s@memory=2e9,host=30e9,host-memory=1e9,reserve=0")
+    expect("and have it", 0, "host memory per device", *hosts, "1x1:l40s@memory=2e9,host=30e9,host-memory=1494220800,reserve=0")
     offloaded = ["estimate", "gpt2", "--batch", 8, "--micro-batch", 1, "--zero", 1, "--cluster", "1x8:h100-sxm@host=50e9,host-memory=200e9"]
     for more, marked in ((["--offload", "optimizer"], True), ([], False)):
         result = run(*offloaded, "--framework", "deepspeed-transformers", *more)

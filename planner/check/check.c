@@ -373,14 +373,6 @@ static bool check_hashes(struct checker *c)
                       "prices_hash is of other prices: of another model, cluster, profile or version of cleave"));
 }
 
-static bool check_digest(struct checker *c)
-{
-    char digest[CERTIFICATE_DIGEST_BYTES];
-    if (!certificate_digest(digest, c->claim->at))
-        return fail_memory(c->err);
-    return same_text(c, c->claim->digest, digest, "its digest says that it was changed after it was written");
-}
-
 static bool check_gaps(struct checker *c, int64_t step_ns)
 {
     const struct claim *claim = c->claim;
@@ -460,7 +452,10 @@ bool check_certificate(struct check_report *out, const struct claim *claim, cons
                                   .ideals = claim->ideals,
                                   .orders_bound_ns = claim->orders_bound_ns };
     c.hash = certificate_hash_start(&claim->space);
-    bool good = check_digest(&c) && check_seconds(&c) && checker_open(&c, model);
+    char digest[CERTIFICATE_DIGEST_BYTES];
+    bool good = (certificate_digest(digest, claim->at) || fail_memory(err)) &&
+                same_text(&c, claim->digest, digest, "its digest says that it was changed after it was written") &&
+                check_seconds(&c) && checker_open(&c, model);
     out->configurations = c.config_count;
     for (int i = 0; good && i < c.config_count; i++) {
         good = check_config(&c, &c.configs[i], c.claimed[i]);

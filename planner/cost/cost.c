@@ -506,23 +506,20 @@ int64_t cost_latency_ns(const struct facts *facts, const struct program *program
     return op_info[instr->op].collective ? group_cost(facts, program, stage, instr, nothing).ns : 0;
 }
 
-static int64_t least_launch_ns(const struct facts *facts, int type, enum dtype dtype, enum op op)
-{
-    if (op == OP_NORM)
-        return stream_cost(facts, type, dtype, "norm", 0, 0).ns;
-    return min_i64(stream_cost(facts, type, dtype, WORK_UPDATE, 0, 0).ns,
-                   stream_cost(facts, type, dtype, WORK_UPDATE_APART, 0, 0).ns);
-}
-
 int64_t cost_launch_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
 {
     int64_t slowest = 0;
     unsigned types = cost_stage_types(facts, program->plan, stage);
     if (instr->op != OP_NORM && instr->op != OP_UPDATE)
         return 0;
-    for (int type = 0; types >> type; type++)
+    for (int type = 0; types >> type; type++) {
+        enum dtype dtype = program->plan->dtype;
         if (types >> type & 1)
-            slowest = max_i64(slowest, least_launch_ns(facts, type, program->plan->dtype, instr->op));
+            slowest = max_i64(slowest, instr->op == OP_NORM
+                                           ? stream_cost(facts, type, dtype, "norm", 0, 0).ns
+                                           : min_i64(stream_cost(facts, type, dtype, WORK_UPDATE, 0, 0).ns,
+                                                     stream_cost(facts, type, dtype, WORK_UPDATE_APART, 0, 0).ns));
+    }
     return slowest;
 }
 

@@ -551,6 +551,7 @@ static bool find_missing(struct explainer *e, struct conflict *out, struct error
     if (result && result->nearest.plan) {
         out->stage = result->nearest.stage;
         out->missing_bytes = search_missing_bytes(result);
+        out->of_hosts = result->nearest.host_needed_bytes > 0;
         out->available_bytes = result->nearest.available_bytes;
         out->type_count = result->nearest.type_count;
         memcpy(out->types, result->nearest.types, sizeof out->types);

@@ -43,6 +43,7 @@ struct conflict {
     bool irreducible;                       /* false: time limit or cancellation ended the filter */
     uint64_t set;                           /* bit i: enum constraint */
     int64_t available_bytes, missing_bytes; /* on a device of the nearest plan's fullest stage; missing 0: unknown */
+    bool of_hosts;                          /* it is its host's memory that is missing */
     int stage;                              /* that one; -1: unknown */
     int type_count;
     struct shortage types[MAX_TYPES]; /* (type_count) of that plan; 0: unknown */

@@ -193,14 +193,6 @@ static bool ask_structure(struct asking *a)
                &space, &v, false);
 }
 
-static const char *devices_name(struct explainer *e, const struct varied *varied)
-{
-    int count = varied->cluster->device_count;
-    if (e->facts->cluster->type_count > 1)
-        return name_of(e, "%s", varied->words);
-    return name_of(e, "%d device%s", count, count == 1 ? "" : "s");
-}
-
 static bool ask_devices(struct asking *a, const struct variation *v)
 {
     const struct cluster *cluster = a->e->facts->cluster;
@@ -212,7 +204,9 @@ static bool ask_devices(struct asking *a, const struct variation *v)
         return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
     int devices = varied.cluster->device_count;
     struct what_if w = { .resource = RESOURCE_DEVICES,
-                         .name = devices_name(a->e, &varied),
+                         .name = cluster->type_count > 1
+                                     ? name_of(a->e, "%s", varied.words)
+                                     : name_of(a->e, "%d device%s", devices, devices == 1 ? "" : "s"),
                          .cluster = varied.typed ? arena_strdup(&a->e->arena, varied.typed) : NULL,
                          .factor = (double)devices / cluster->device_count,
                          .value = devices };

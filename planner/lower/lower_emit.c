@@ -361,21 +361,17 @@ void emit_sends(struct lowering *l)
     l->messages.pending_count = 0;
 }
 
-static bool comes_before(const struct lowering *l, const struct pending *a, const struct pending *b)
-{
-    int x = message_place(l, a->kind, a->peer, a->number), y = message_place(l, b->kind, b->peer, b->number);
-    return x < y || (x == y && a->id < b->id);
-}
-
 void emit_sends_before(struct lowering *l, int place)
 {
     for (;;) {
-        int first = -1;
+        int first = -1, least = place;
         for (int i = 0; i < l->messages.pending_count && !l->failed; i++) {
             const struct pending *p = &l->messages.pending[i];
-            if (p->kind != MESSAGE_WEIGHT && message_place(l, p->kind, p->peer, p->number) < place &&
-                (first < 0 || comes_before(l, p, &l->messages.pending[first])))
+            int at = p->kind != MESSAGE_WEIGHT ? message_place(l, p->kind, p->peer, p->number) : place;
+            if (at < least || (first >= 0 && at == least && p->id < l->messages.pending[first].id)) {
                 first = i;
+                least = at;
+            }
         }
         if (first < 0)
             return;

@@ -207,6 +207,8 @@ struct search_result {
         struct plan *plan; /* NULL when feasible */
         int stage;
         int64_t needed_bytes, available_bytes;
+        int64_t host_needed_bytes, host_available_bytes; /* beside each device, where devices have room and hosts lack
+                                                            it; 0: devices do */
         int64_t promised_bytes; /* with so much usable the search finds it: few micro-batches leave some room */
         int type_count;
         struct shortage types[MAX_TYPES];   /* (type_count) in the cluster's order */

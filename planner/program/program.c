@@ -82,14 +82,6 @@ int program_opening_count(const struct stage_program *stage)
     return count;
 }
 
-static bool open_row(struct program *program, int micro_count, int **row)
-{
-    *row = arena_alloc(&program->arena, (size_t)micro_count, sizeof **row);
-    if (*row)
-        memset(*row, -1, (size_t)micro_count * sizeof **row);
-    return *row;
-}
-
 bool program_index(struct program *program, struct error *err)
 {
     int micro_count = program->plan->micro_batch_count;
@@ -102,8 +94,11 @@ bool program_index(struct program *program, struct error *err)
         if (!loss || !is_index(buffer->micro, micro_count))
             continue;
         int **row = &program->loss_buffers[buffer->stage];
-        if (!*row && !open_row(program, micro_count, row))
-            return fail_memory(err);
+        if (!*row) {
+            if (!(*row = arena_alloc(&program->arena, (size_t)micro_count, sizeof **row)))
+                return fail_memory(err);
+            memset(*row, -1, (size_t)micro_count * sizeof **row);
+        }
         (*row)[buffer->micro] = i;
     }
     return true;

@@ -129,7 +129,8 @@ static bool look_for(const struct adviser *a, enum advice_kind kind, struct advi
     return true;
 }
 
-/* Says how much memory devices, all of one size, need: what the fullest stage needs and what any keeps for itself. */
+/* Says how much memory devices, all of one size, need: what the fullest stage needs and what any keeps for itself; or
+ * how much of their hosts' they need, where these lack it. */
 static bool advise_memory(const struct facts *facts, struct search_result *result, struct error *err)
 {
     struct advice *advice = &result->nearest.advice[ADVICE_MEMORY];
@@ -143,7 +144,10 @@ static bool advise_memory(const struct facts *facts, struct search_result *resul
         if (own->stage == result->nearest.stage && own->available_bytes == result->nearest.available_bytes)
             advice->now = all_bytes;
     }
-    advice->value = round_up(needed_bytes + most_kept_bytes, INT64_C(1) << 20);
+    int64_t all_needed_bytes = needed_bytes + most_kept_bytes;
+    if (result->nearest.host_needed_bytes > 0)
+        advice->now = result->nearest.host_available_bytes, all_needed_bytes = result->nearest.host_needed_bytes;
+    advice->value = round_up(all_needed_bytes, INT64_C(1) << 20);
     advice->plan = plan_copy(result->nearest.plan);
     return advice->plan || fail_memory(err);
 }

@@ -84,6 +84,15 @@ static int fullest_stage(const struct prediction *p)
     return stage;
 }
 
+/* Gives the most that a device needs of its host's memory, where hosts lack it though devices have room; else 0. */
+static int64_t host_needed_bytes(const struct prediction *p)
+{
+    int64_t most = 0;
+    for (int k = 0; p->host_bytes && k < p->stage_count; k++)
+        most = max_i64(most, p->host_bytes[k]);
+    return lacks(p, fullest_stage(p)) <= 0 && most > p->host_available_bytes ? most : 0;
+}
+
 /* Notes for each type of device in the cluster what it has and what the plan needs of it. */
 static void note_types(struct run *run, const struct plan *plan, const struct prediction *p)
 {
@@ -108,7 +117,8 @@ static void keep_nearest(struct run *run, struct plan *plan, const struct predic
 {
     struct search_result *result = run->result;
     int stage = fullest_stage(p);
-    if (result->nearest.plan && lacks(p, stage) >= search_missing_bytes(result)) {
+    int64_t host = host_needed_bytes(p), lacking = host > 0 ? host - p->host_available_bytes : lacks(p, stage);
+    if (result->nearest.plan && lacking >= search_missing_bytes(result)) {
         plan_free(plan);
         return;
     }
@@ -116,6 +126,8 @@ static void keep_nearest(struct run *run, struct plan *plan, const struct predic
     result->nearest.plan = plan;
     result->nearest.stage = stage;
     result->nearest.available_bytes = p->available_bytes[stage];
+    result->nearest.host_needed_bytes = host;
+    result->nearest.host_available_bytes = p->host_available_bytes;
     result->nearest.promised_bytes = max_i64(promised_bytes, p->peak_bytes[stage]);
     /* where the plan fits after all, the need by the first look is told, since the search went by that */
     result->nearest.needed_bytes = lacks(p, stage) > 0 ? p->peak_bytes[stage] : result->nearest.promised_bytes;

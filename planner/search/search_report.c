@@ -57,8 +57,12 @@ static void write_change(struct text *out, const struct search_result *result, e
         return;
     case ADVICE_MEMORY:
     case ADVICE_COUNT:
-        text_printf(out, "devices of %s (cleave devices lists what there is)",
-                    text_bytes_enough(memory, advice->value));
+        text_bytes_enough(memory, advice->value);
+        if (result->nearest.host_needed_bytes > 0)
+            text_printf(out, "hosts of %s for each device (host-memory=%lld behind the device in --cluster)", memory,
+                        (long long)advice->value);
+        else
+            text_printf(out, "devices of %s (cleave devices lists what there is)", memory);
     }
 }
 
@@ -92,6 +96,8 @@ static void write_advice(struct text *out, const struct search_result *result)
 
 int64_t search_missing_bytes(const struct search_result *result)
 {
+    if (result->nearest.host_needed_bytes > 0)
+        return result->nearest.host_needed_bytes - result->nearest.host_available_bytes;
     return max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes);
 }
 
@@ -99,6 +105,11 @@ int64_t search_missing_bytes(const struct search_result *result)
 static void write_needs(struct text *out, const struct search_result *result)
 {
     char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
+    if (result->nearest.host_needed_bytes > 0)
+        text_printf(out, "%s of its host's memory for each device, but %s are usable: %s are missing",
+                    text_bytes(needed, result->nearest.host_needed_bytes),
+                    text_bytes(available, result->nearest.host_available_bytes),
+                    text_bytes(missing, search_missing_bytes(result)));
     for (int t = 0; t < result->nearest.type_count; t++) {
         const struct shortage *own = &result->nearest.types[t];
         int64_t missing_bytes = own->needed_bytes - own->available_bytes;
@@ -133,10 +144,9 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     write_degrees(&degrees, plan);
     write_needs(&needs, result);
     write_advice(&advice, result);
-    fail_kind(err, ERROR_INFEASIBLE,
-              "nothing fits: memory per device. The thriftiest plan for a batch of %lld (%s) needs %s%s",
-              (long long)space->batch, degrees.data ? degrees.data : "", needs.data ? needs.data : "",
-              advice.data ? advice.data : "");
+    fail_kind(err, ERROR_INFEASIBLE, "nothing fits: memory %s. The thriftiest plan for a batch of %lld (%s) needs %s%s",
+              result->nearest.host_needed_bytes > 0 ? "of hosts" : "per device", (long long)space->batch,
+              degrees.data ? degrees.data : "", needs.data ? needs.data : "", advice.data ? advice.data : "");
     text_free(&degrees);
     text_free(&needs);
     text_free(&advice);

@@ -52,6 +52,7 @@ void space_narrow_wide(struct space *space)
         space->recompute = (struct allowed){ 2, { RECOMPUTE_FULL, RECOMPUTE_BLOCK } };
     if (space->offload.count > 2 && allowed_has(&space->offload, OFFLOAD_NONE) &&
         allowed_has(&space->offload, OFFLOAD_BOTH))
-        space->offload = (struct allowed){ allowed_has(&space->offload, OFFLOAD_ALL) ? 3 : 2,
-                                           { OFFLOAD_NONE, OFFLOAD_BOTH, OFFLOAD_ALL } };
+        space->offload = (struct allowed){
+            2, { OFFLOAD_NONE, allowed_has(&space->offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH }
+        };
 }

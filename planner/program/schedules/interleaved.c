@@ -10,15 +10,6 @@ static struct action forward_at(const struct schedule_place *place, int group, i
     return (struct action){ .kind = ACTION_FORWARD, .micro = first + within % size, .chunk = within / size };
 }
 
-/* Gives the i-th backward, which is the same with the chunks from the last to the first. */
-static struct action backward_at(const struct schedule_place *place, int group, int i)
-{
-    struct action action = forward_at(place, group, i);
-    action.kind = ACTION_BACKWARD;
-    action.chunk = place->chunks - 1 - action.chunk;
-    return action;
-}
-
 /* Counts forwards until the first backward: until the first micro-batch is through the last chunk and back. */
 static int in_flight(const struct schedule_place *place)
 {
@@ -35,7 +26,10 @@ static int order(const struct schedule_place *place, struct action *out)
     for (int warm = in_flight(place); forward < warm; forward++)
         out[count++] = forward_at(place, group, forward);
     for (int backward = 0; backward < units; backward++) {
-        out[count++] = backward_at(place, group, backward);
+        struct action action = forward_at(place, group, backward); /* with the chunks from the last to the first */
+        action.kind = ACTION_BACKWARD;
+        action.chunk = place->chunks - 1 - action.chunk;
+        out[count++] = action;
         if (forward < units)
             out[count++] = forward_at(place, group, forward++);
     }
