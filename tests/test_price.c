@@ -339,7 +339,8 @@ START_TEST(layouts_keep_what_prices_promise)
             const struct plan_layer *layer = &table->strategies[s].layer;
             least = share < least ? share : least;
             most = share > most ? share : most;
-            ck_assert_msg(share >= 0.95 && share < 1.35,
+            /* where weights lie on the host little is left, and what a bucket of gradients holds is more of it */
+            ck_assert_msg(share >= (layer->offload >= OFFLOAD_PARAMETERS ? 0.85 : 0.95) && share < 1.35,
                           "%s, tp %d cp %d dp %d, zero %d recompute %d offload %d reshard %d slices %d loss in %d: "
                           "promised %lld, arena %lld",
                           models[_i], config_tensor(&w.configs[i]),
