@@ -45,11 +45,17 @@ static bool gives_up(const struct launch *launch, const struct launch_context *c
     (void)context;
     return launch->reshard == RESHARD_EACH_PASS;
 }
+/* Gives the stage that the file names: one rank shares out nothing, but only ZeRO offloads. */
+static int64_t stage_of(const struct launch *launch)
+{
+    bool alone = launch->data * launch->context == 1;
+    return !alone || launch->offload == OFFLOAD_NONE ? launch->zero : launch->offload & OFFLOAD_PARAMETERS ? 3 : 2;
+}
 static bool offload_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->offload == OFFLOAD_NONE || (launch->offload == OFFLOAD_OPTIMIZER && launch->zero >= 1) ||
-           (!(launch->offload & OFFLOAD_ACTIVATIONS) && launch->zero == 3);
+    return launch->offload == OFFLOAD_NONE || (launch->offload == OFFLOAD_OPTIMIZER && stage_of(launch) >= 1) ||
+           (!(launch->offload & OFFLOAD_ACTIVATIONS) && stage_of(launch) == 3);
 }
 static bool buckets_are_facts(const struct launch *launch, const struct launch_context *context)
 {
@@ -149,13 +155,13 @@ static void write_zero(struct json_writer *w, const struct launch *launch)
 {
     json_write_key(w, "zero_optimization");
     json_begin_object(w);
-    write_pair(w, "stage", launch->zero);
-    write_truth(w, "overlap_comm", launch->zero > 0);
+    write_pair(w, "stage", stage_of(launch));
+    write_truth(w, "overlap_comm", stage_of(launch) > 0);
     write_truth(w, "contiguous_gradients", true);
     write_truth(w, "reduce_scatter", true);
     write_pair(w, "reduce_bucket_size", BUCKET_ELEMENTS);
     write_pair(w, "allgather_bucket_size", BUCKET_ELEMENTS);
-    if (launch->zero == 3) {
+    if (stage_of(launch) == 3) {
         write_pair(w, "stage3_prefetch_bucket_size", 50000000);
         write_pair(w, "stage3_param_persistence_threshold", 100000);
         write_truth(w, "stage3_gather_16bit_weights_on_model_save", false);
@@ -221,7 +227,7 @@ static void add_yaml(struct text *out, const struct launch *launch, const struct
                 "  deepspeed_multinode_launcher: standard\n"
                 "num_machines: %lld\n"
                 "num_processes: %lld\n",
-                launch->zero == 3 ? "true" : "false", (long long)launch_nodes(launch, context),
+                stage_of(launch) == 3 ? "true" : "false", (long long)launch_nodes(launch, context),
                 (long long)launch_devices(launch));
     if (launch->context > 1)
         text_printf(out,
@@ -265,11 +271,11 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
         "prints what weights, gradients and state take of each device, without activations; each rank of a run "
         "prints what its allocator had\nreserved at most, `STEPS=3 MODEL=FOLDER ./train.sh`.\n",
         (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context),
-        launch->zero == 3 ? "stage3" : "stage_1_and_2",
-        launch->zero == 3 ? "estimate_zero3_model_states_mem_needs_all_cold"
-                          : "estimate_zero2_model_states_mem_needs_all_cold",
+        stage_of(launch) == 3 ? "stage3" : "stage_1_and_2",
+        stage_of(launch) == 3 ? "estimate_zero3_model_states_mem_needs_all_cold"
+                              : "estimate_zero2_model_states_mem_needs_all_cold",
         (long long)launch_devices_per_node(launch, context), (long long)launch_nodes(launch, context),
-        launch->zero == 3 ? ", largest_layer_params=LARGEST" : "");
+        stage_of(launch) == 3 ? ", largest_layer_params=LARGEST" : "");
     launch_text_calibrate(out, &target_deepspeed, launch, context, "ds_config.json --model MODEL");
 }
 
