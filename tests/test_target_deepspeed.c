@@ -13,13 +13,14 @@ static void vary(struct launch *l, uint64_t *state)
     l->piece_blocks = NULL;
     l->sequence_parallel = false;
     l->reshard = RESHARD_EACH_PASS;
-    l->zero = l->data * l->context > 1 ? random_below(state, 4) : 0;
+    bool alone = l->data * l->context == 1;
+    l->zero = !alone ? random_below(state, 4) : 0;
     l->shard_group = l->zero == 3 ? l->shard_group : 0;
     if (l->context > 1)
         l->context_dimension = DIM_cp_ulysses;
-    if (l->zero > 0 && random_below(state, 3) == 0)
+    if ((alone || l->zero > 0) && random_below(state, 3) == 0)
         l->offload = OFFLOAD_OPTIMIZER;
-    if (l->zero == 3 && l->shard_group == 0 && random_below(state, 3) == 0)
+    if ((alone || (l->zero == 3 && l->shard_group == 0)) && random_below(state, 3) == 0)
         l->offload |= OFFLOAD_PARAMETERS;
     if (random_below(state, 6) == 0)
         l->dtype = DTYPE_FP16;
