@@ -2,7 +2,7 @@
  * search/, pool/, estimate/ and explain/. None of them decides what is legal, priced or proven; each trades the time of
  * a search for plans that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 23 jobs
  * of benchmarks/run_golden; what a whole heuristic earns there stands in benchmarks/results/heuristics.json. Where
- * nothing is said of a measurement, there was none of that constant alone. */
+ * nothing is said of a measurement, there was none of that constant alone; benchmarks/run_effort makes one of each. */
 #ifndef CLEAVE_ESTIMATE_EFFORT_H
 #define CLEAVE_ESTIMATE_EFFORT_H
 /* clang-format off */
