@@ -144,10 +144,10 @@ static bool advise_memory(const struct facts *facts, struct search_result *resul
         if (own->stage == result->nearest.stage && own->available_bytes == result->nearest.available_bytes)
             advice->now = all_bytes;
     }
-    int64_t all_needed_bytes = needed_bytes + most_kept_bytes;
-    if (result->nearest.host_needed_bytes > 0)
-        advice->now = result->nearest.host_available_bytes, all_needed_bytes = result->nearest.host_needed_bytes;
-    advice->value = round_up(all_needed_bytes, INT64_C(1) << 20);
+    int64_t host_bytes = result->nearest.host_needed_bytes;
+    if (host_bytes > 0)
+        advice->now = result->nearest.host_available_bytes;
+    advice->value = round_up(host_bytes > 0 ? host_bytes : needed_bytes + most_kept_bytes, INT64_C(1) << 20);
     advice->plan = plan_copy(result->nearest.plan);
     return advice->plan || fail_memory(err);
 }
