@@ -42,9 +42,6 @@ enum {
                                stages end anywhere: then more scouts are sent out. */
     LARGE_SPACE = 20000,    /* Of so many configurations the narrower part goes first: listing and bounding them all
                                may take whatever time there is. */
-    OPENING_SAMPLE = 64,    /* Configurations that are bounded, and solved by that until one has a plan that fits, */
-    OPENING_SHARE = 4,      /* at most one in so many, */
-    OPENING_TRIES = 8,      /* and so many solved, before all else where time is limited. */
     EARLY_LOOKS = 16,       /* Candidates of the formula that are walked for an early plan, of which */
     EARLY_TRIES = 3,        /* so many are simulated until one fits: where time is limited, in all 1 % of the search
                                for gpt2, 23 % for gpt3-175b, 41 % for llama-3-70b on 8x8 h100-sxm (`--timings`). */
@@ -197,6 +194,7 @@ enum {
     NEAREST_DOUBT_SHARE = 16, /* A layout may need one part in so many less than was expected. */
     NEAREST_FRUITLESS = 8,    /* After so many in a row that came no nearer the rest is not looked at. */
     ADVICE_TIMES = 64,        /* Up to so many times the devices are tried, doubled each time. */
+    HOST_ADVICE_SHARE = 2,    /* Devices take what they have room for, or half of it, where hosts lack memory. */
     ADVICE_HALVES = 7,        /* So often the sequence is halved: nobody asks for shorter ones. */
     BATCH_TRIES = 32,         /* Batches that are searched for --batch auto. */
     BATCH_BETTER_PPM = 1000,  /* More sequences must make so many more per second to be taken, */

@@ -9,13 +9,14 @@
 #include <string.h>
 
 /* Copies of the best candidates by the formula, with plans of their own and ranks. */
-static bool look(struct run *run, const struct candidate *candidates, int all, struct candidate *looks, int *count)
+static bool look(struct run *run, struct candidate *looks, int *count)
 {
+    int all = run->candidate_count;
     struct candidate *sorted = malloc((size_t)all * sizeof *sorted);
     *count = 0;
     if (!sorted)
         return fail_memory(run->err);
-    memcpy(sorted, candidates, (size_t)all * sizeof *sorted);
+    memcpy(sorted, run->candidates, (size_t)all * sizeof *sorted);
     qsort(sorted, (size_t)all, sizeof *sorted, rank_compare_formula);
     bool good = true;
     for (int i = 0; i < all && *count < EARLY_LOOKS && good; i++) {
@@ -78,18 +79,14 @@ static struct candidate *shortest(const struct run *run, struct candidate *looks
     return next;
 }
 
-bool early_is_wanted(const struct run *run)
-{
-    return run->options->time_limit_ns > 0 && !run->options->any_plan && run->result->plan_count == 0;
-}
-
-bool early_judge_of(struct run *run, const struct candidate *candidates, int all)
+bool early_judge(struct run *run)
 {
     struct candidate looks[EARLY_LOOKS];
     int count = 0;
-    if (!early_is_wanted(run) || all == 0)
+    bool wanted = run->options->time_limit_ns > 0 && !run->options->any_plan && run->result->plan_count == 0;
+    if (!wanted || run->candidate_count == 0)
         return true;
-    bool good = look(run, candidates, all, looks, &count), fits = false;
+    bool good = look(run, looks, &count), fits = false;
     for (int tries = 0; tries < EARLY_TRIES && good && !fits; tries++) {
         struct candidate *next = shortest(run, looks, count);
         if (!next)
@@ -99,11 +96,6 @@ bool early_judge_of(struct run *run, const struct candidate *candidates, int all
     for (int i = 0; i < count; i++)
         plan_free(looks[i].plan);
     return good;
-}
-
-bool early_judge(struct run *run)
-{
-    return early_judge_of(run, run->candidates, run->candidate_count);
 }
 
 void early_hand_out(struct run *run)

@@ -3,12 +3,8 @@
 #define CLEAVE_POOL_EARLY_H
 #include "planner/pool/run.h"
 
-/* True when time is limited and no incumbent is there. */
-bool early_is_wanted(const struct run *run);
-/* Simulates, if it is wanted, the one of so many candidates that the walk finds shortest, where it is shorter than the
- * early plan so far by one part in EARLY_GAIN_SHARE. */
-bool early_judge_of(struct run *run, const struct candidate *candidates, int count);
-/* Judges the first of all candidates so far. */
+/* Simulates, where time is limited and no incumbent is there, the one of the candidates that the walk finds shortest,
+ * if it is shorter than the early plan so far by one part in EARLY_GAIN_SHARE. */
 bool early_judge(struct run *run);
 /* Puts the early plan into the result's list, if it is among the best there. */
 void early_hand_out(struct run *run);

@@ -79,22 +79,13 @@ static bool open_lists(struct run *run)
     return (certificate->records && !arena_failed(&run->arena)) || fail_memory(run->err);
 }
 
-bool first_bounds_open(struct run *run)
+bool first_bounds_all(struct run *run)
 {
     run->result->certificate.ideals = chain_ideals(&run->bench.chain);
     if (!open_lists(run))
         return false;
-    int64_t count = early_is_wanted(run) ? min_i64(ceil_div(run->config_count, OPENING_SHARE), OPENING_SAMPLE) : 0;
-    for (int64_t i = 0; i < count; i++)
-        if (!bound_config(run, (int)(i * run->config_count / count)))
-            return false;
-    return true;
-}
-
-bool first_bounds_all(struct run *run)
-{
     for (int i = 0; i < run->config_count && !run_stops(run); i++)
-        if (!run->is_bounded[i] && !bound_config(run, i))
+        if (!bound_config(run, i))
             return false;
     return true;
 }

@@ -339,7 +339,9 @@ static bool leaves_room(struct run *run, const struct config *config, double sha
     return true;
 }
 
-bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
+/* Tells whether the configuration fits easily: the least of its weights takes less than two thirds, and the pipeline is
+ * mostly full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
+static bool comfortable(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
     *out = false;
@@ -397,7 +399,9 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
     return true;
 }
 
-bool propose_fits_easily(struct run *run, const struct ordered *at, bool *out)
+/* Tells whether sharding all weights leaves room without stages; in a small model, whose plans are soon judged, with
+ * stages. */
+static bool fits_easily(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
     if (!sharded_comfortable(run, at, out))
@@ -437,7 +441,7 @@ static bool scout_one(struct run *run, int config, bool *found)
 /* Scouts MOST_SCOUTED configurations while there is time, and when it is over as many as it takes to find a plan. */
 bool propose_scout_on(struct run *run, bool *found)
 {
-    static comfort_function *const kinds[] = { propose_fits_easily, propose_comfortable, has_room, is_all_there_is };
+    static comfort_function *const kinds[] = { fits_easily, comfortable, has_room, is_all_there_is };
     int count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
         for (; run->scout_at < run->config_count && (run->stopped || run->scouted < MOST_SCOUTED); run->scout_at++) {
@@ -518,7 +522,7 @@ static bool scout_large(struct run *run, struct queue *queue)
         raise_bounds(run, queue);
         return true;
     }
-    if (!scout(run, queue, sharded_comfortable) || !scout(run, queue, propose_comfortable))
+    if (!scout(run, queue, sharded_comfortable) || !scout(run, queue, comfortable))
         return false;
     raise_bounds(run, queue);
     bool far = queue->count > 0 && run->best_ns / FAR_FROM_BOUND >= queue->list[0].at.bound_ns;
@@ -539,7 +543,7 @@ static bool open_proof(struct run *run)
     if (!is_known && !run_is_small(run))
         return scout_large(run, run->queue);
     raise_bounds(run, run->queue); /* it takes little time here, and scouts begin near what is found in the end */
-    return is_known || run->options->keep_all || scout(run, run->queue, propose_fits_easily);
+    return is_known || run->options->keep_all || scout(run, run->queue, fits_easily);
 }
 
 /* Pauses after PROOF_WORK so that plans are judged, because who waits wants a good plan before a good bound. It counts

@@ -65,10 +65,4 @@ bool propose_is_open(const struct job *job);
  * below_ns; it also enters the bound of all. known: as for busy_bound(). */
 bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns,
                              struct busy *known);
-/* Tells whether the configuration fits easily: the least of its weights takes less than two thirds, and the pipeline is
- * mostly full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
-bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);
-/* Tells whether sharding all weights leaves room without stages; in a small model, whose plans are soon judged, with
- * stages. */
-bool propose_fits_easily(struct run *run, const struct ordered *at, bool *out);
 #endif

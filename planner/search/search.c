@@ -69,8 +69,7 @@ static bool end_proof(struct run *run)
 static bool propose_and_judge(struct run *run)
 {
     run->best_ns = run->options->below_ns > 0 ? run->options->below_ns : INT64_MAX;
-    if (!run_pass(run, PART_BOUNDS, first_bounds_open) || !run_pass(run, PART_EARLY, opening_find) ||
-        !run_pass(run, PART_BOUNDS, first_bounds_all) || !run_pass(run, PART_PROOF, propose_first) ||
+    if (!run_pass(run, PART_BOUNDS, first_bounds_all) || !run_pass(run, PART_PROOF, propose_first) ||
         !run_pass(run, PART_FAMILIES, families_solve))
         return false;
     if (run->options->unjudged || (!run->best_table && run->options->below_ns > 0)) {

@@ -4,10 +4,6 @@
 #include "planner/pool/early.h"
 #include "planner/pool/pool_parts.h"
 
-/* first_bounds.c: opens the lists by configuration; where time is limited some configurations get their bounds. */
-bool first_bounds_open(struct run *run);
-/* opening.c: finds an early plan of one of these where time is limited. */
-bool opening_find(struct run *run);
 /* first_bounds.c: gives all configurations their bounds; fewer where time ends. */
 bool first_bounds_all(struct run *run);
 /* propose.c: bounds configurations and solves them best first until no bound lies below what is already known. Where
