@@ -135,8 +135,7 @@ static void remark_updates(const struct remarks *to, const struct inputs *in, co
     if (offloads && in->facts.framework)
         remark(to, "host_updates",
                "%s updates the optimizer's states that are offloaded on the host's processors; priced is an update on "
-               "the device that fetches them, and the step may take longer; where it keeps gradients on the host, too, "
-               "a device needs less than is counted",
+               "the device that fetches them, and the step may take longer",
                in->facts.framework->name);
 }
 

@@ -108,7 +108,8 @@ static bool initialise_bf16(const struct rank *rank, struct error *err)
     for (int kind = 0; kind < 2; kind++)
         for (int b = 0; b < program->buffer_count; b++) {
             const struct buffer *buffer = &program->buffers[b];
-            if (buffer->stage != rank->stage || made[b] || buffer->kind != (kind ? BUFFER_GRADIENT : BUFFER_WEIGHT))
+            if (buffer->stage != rank->stage || made[b] || !buffer->persistent ||
+                buffer->kind != (kind ? BUFFER_GRADIENT : BUFFER_WEIGHT))
                 continue;
             struct making m = making_of(rank, b);
             int gradient = kind ? b : twin_of(rank, b);

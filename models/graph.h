@@ -212,7 +212,8 @@ struct keeping {
     bool overlaps_experts; /* exchanges of experts' tokens run beside another micro-batch's computations */
     bool routes_tokens;    /* experts that drop none take any tokens: those of a sequence may be shared out before */
     bool gates_inside;     /* gates multiply what experts' last product reads: what it makes is not read backward */
-    int narrow_gradients;  /* enum narrow_gradients */
+    bool state_takes_gradients; /* to host memory, even where the weights stay on the device */
+    int narrow_gradients;       /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each
      * element of a shard of state the copies of gradients that a step makes; under bf16 for each element of state its
      * gradient in 32 bit, which the optimizer keeps with or without ZeRO. */

@@ -182,6 +182,11 @@ def remarks(_folder):
     expect("hosts lack memory", 3, "nothing fits: memory of hosts(.|\n)*471 MiB are missing(.|\n)*host-memory=1494220800",
            *hosts, "1x1:l40s@memory=2e9,host=30e9,host-memory=1e9,reserve=0")
     expect("and have it", 0, "host memory per device", *hosts, "1x1:l40s@memory=2e9,host=30e9,host-memory=1494220800,reserve=0")
+    # Ren et al. 2021, section 1: ZeRO-Offload trains 13 billion parameters on one V100 of 32 GB
+    thirteen = ["estimate", "llama-2-13b", "--batch", 1, "--micro-batch", 1, "--seq", 1024, "--dtype", "fp16", "--recompute", "full", "--zero", 2,
+                "--cluster", "1x1:v100-sxm3-32@host=12e9,host-memory=1500e9", "--framework", "deepspeed"]
+    expect("ZeRO-Offload's model fits", 0, "peak memory per device, by stage: 2[78]", *thirteen, "--offload", "optimizer")
+    expect("and does not without", 3, "does not fit", *thirteen)
     offloaded = ["estimate", "gpt2", "--batch", 8, "--micro-batch", 1, "--zero", 1, "--cluster", "1x8:h100-sxm@host=50e9,host-memory=200e9"]
     for more, marked in ((["--offload", "optimizer"], True), ([], False)):
         result = run(*offloaded, "--framework", "deepspeed-transformers", *more)

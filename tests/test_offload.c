@@ -71,12 +71,14 @@ START_TEST(offloaded_runs_are_bitwise_the_same)
         if (!in_share((uint64_t)(c + _i)))
             continue;
         struct graph *graph = tiny_graph(tiny_models[_i]);
+        graph->keeping.state_takes_gradients = (c + _i) / 2 % 2;
         struct program *without = lower(graph, &choices[c], OFFLOAD_NONE);
         struct record *plain = run(without, NULL, false);
         for (int offload = OFFLOAD_ACTIVATIONS + (c + _i) % 2; offload < OFFLOAD_COUNT; offload++) {
             struct program *with = lower(graph, &choices[c], (enum offload)offload);
             struct record *record = run(with, NULL, (c + offload + _i) % 8 == 0);
-            snprintf(name, sizeof name, "%s, choice %d, offload %s", graph->model_name, c, offload_names[offload]);
+            snprintf(name, sizeof name, "%s, choice %d, offload %s%s", graph->model_name, c, offload_names[offload],
+                     graph->keeping.state_takes_gradients ? ", gradients with the state" : "");
             check_same_record(plain, record, name);
             record_free(record);
             close_program(with);
@@ -140,6 +142,28 @@ static int64_t arena_of(int blocks, enum offload offload, int64_t *host_bytes)
     graph_free(graph);
     return bytes;
 }
+
+/* Gradients go with the state where the framework's do, unless they are reduced in buckets. */
+START_TEST(gradients_go_with_the_state)
+{
+    for (int c = 0; c < CHOICES; c++) {
+        struct graph *graph = tiny_graph(tiny_models[0]);
+        graph->keeping.state_takes_gradients = true;
+        struct program *without = lower(graph, &choices[c], OFFLOAD_NONE),
+                       *with = lower(graph, &choices[c], OFFLOAD_OPTIMIZER);
+        bool in_buckets = choices[c].dp > 1 && choices[c].zero < 2;
+        for (int s = 0; s < without->stage_count; s++) {
+            int64_t state_bytes = bytes_of(without, s, BUFFER_STATE, false), host_bytes = with->stages[s].host_bytes,
+                    gradient_bytes = bytes_of(without, s, BUFFER_GRADIENT, false);
+            ck_assert_int_ge(host_bytes, state_bytes + (in_buckets ? 0 : 1));
+            ck_assert_int_le(host_bytes, state_bytes + (in_buckets ? 0 : gradient_bytes));
+            ck_assert_int_eq(with->stages[s].persistent_bytes, without->stages[s].persistent_bytes - host_bytes);
+        }
+        close_program(without), close_program(with);
+        graph_free(graph);
+    }
+}
+END_TEST
 
 START_TEST(activations_leave_the_device)
 {
@@ -273,6 +297,7 @@ static Suite *offload_suite(void)
     tcase_add_loop_test(tcase, offloaded_runs_are_bitwise_the_same, 0, TINY_MODELS);
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, states_and_weights_leave_the_device, 0, 2);
+    tcase_add_test(tcase, gradients_go_with_the_state);
     tcase_add_loop_test(tcase, copies_take_the_links_time, 0, 2);
     CHECK_ADD(suite, activations_leave_the_device);
     CHECK_ADD(suite, weights_leave_the_device_between_uses);

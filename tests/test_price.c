@@ -320,6 +320,7 @@ START_TEST(layouts_keep_what_prices_promise)
     struct world w = world_open(models[_i], "2x4:a100-sxm-80", 32);
     struct error err = { 0 };
     free_choices(&w.space);
+    w.model->keeping.state_takes_gradients = true;
     if (_i == 0) { /* what is fetched, and gradients beside chunks, pack worse where a layer has few buffers, so not
                     * with all of it recomputed */
         w.space.offload = (struct allowed){ 4, { OFFLOAD_NONE, OFFLOAD_BOTH, OFFLOAD_PARAMETERS, OFFLOAD_ALL } };

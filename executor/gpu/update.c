@@ -280,7 +280,7 @@ bool gpu_update_norm(struct rank *rank, const struct instr *instr, struct error 
            (teams == 0 || gpu_start(&g->gpu, stream, GPU_SQUARE_SUM, &sum, 1, err));
 }
 
-/* Updates that ran as one share its time, from the first one's begin to the last one's end, by their elements. */
+/* Updates that ran as one share its time, which is the first one's, by their elements. */
 static void share_spans(const struct rank *rank, const struct gpu_updates *all, struct span *spans)
 {
     for (int i = 0; i < stage_of(rank)->instr_count; i++) {
@@ -293,7 +293,7 @@ static void share_spans(const struct rank *rank, const struct gpu_updates *all, 
             continue;
         while (all->number[last] != number + many - 1)
             last++;
-        const int64_t begin_ns = spans[i].start_ns, took_ns = spans[last].finish_ns - begin_ns;
+        const int64_t begin_ns = spans[i].start_ns, took_ns = spans[i].finish_ns - begin_ns;
         for (int k = i; k <= last; k++) {
             if (stage_of(rank)->instrs[k].lane != stage_of(rank)->instrs[i].lane)
                 continue;

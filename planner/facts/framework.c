@@ -133,6 +133,9 @@ static const struct json_field table[] = {
           "a forward pass and the backward pass of another micro-batch behind it take turns at each exchange of "
           "experts' tokens, which the other's computations hide (DeepSeek-AI 2024, section 3.2.1); absent: one after "
           "the other" },
+    { "state_takes_gradients", FIELD_BOOL, AT(keeping.state_takes_gradients),
+      .doc = "where the optimizer's state lies on the host, gradients that are not reduced in buckets do so, too, as "
+             "ZeRO-Offload keeps them (Ren et al. 2021); absent: only where the weights lie there" },
     { "gathers_again", FIELD_BOOL, AT(keeping.gathers_again),
       .doc = "what ranks gather of an input they do not keep but gather again backward, as sequence parallelism does "
              "(Korthikanti et al. 2022, section 4.2.2); absent: they keep it" },

@@ -10,6 +10,7 @@
  *
  * Weights, or the shards that a rank holds of them, come for each visit that reads them, by a kernel or a gather, and
  * for the update, from which they are returned (Rajbhandari et al. 2021, ZeRO-Infinity).
+ * Gradients come for each pass that adds to them but the first, which makes them, and for the update.
  *
  * The optimizer's state lives on the host; each update has it fetched ahead and returned behind (Ren et al. 2021,
  * ZeRO-Offload, but the update itself runs on the device). */
@@ -28,7 +29,7 @@ struct stay {
     int first, last;               /* instructions */
     int next;                      /* stay of the same buffer; -1: none */
     int next_coming, next_leaving; /* stays that are copied before the same instruction; -1: none */
-    bool changed;
+    bool changed, made;            /* made: its first access makes the content anew */
 };
 /* What becomes of one buffer. */
 struct journey {
@@ -71,9 +72,9 @@ static void number_visits(struct journeys *j)
 static bool finds_copy(const struct journeys *j, const struct journey *journey, int index)
 {
     const struct stay *stay = &j->list[journey->last];
-    bool lasts = buffer_at(j->l, stay->buffer)->is_weight
-                     ? j->old[index].phase == PHASE_STEP && j->old[stay->first].phase == PHASE_STEP
-                     : journey->backward || instr_is_forward(&j->old[index]);
+    enum buffer_kind kind = buffer_at(j->l, stay->buffer)->kind;
+    bool lasts = kind == BUFFER_WEIGHT && j->old[index].phase == PHASE_STEP && j->old[stay->first].phase == PHASE_STEP;
+    lasts |= kind == BUFFER_VALUE && (journey->backward || instr_is_forward(&j->old[index]));
     return lasts || j->visit[index] <= j->visit[stay->last] + 2;
 }
 
@@ -82,8 +83,8 @@ static void note_access(struct journeys *j, int index, const struct access *acce
     struct lowering *l = j->l;
     const struct instr *instr = &j->old[index];
     const struct buffer *buffer = buffer_at(l, access->buffer);
-    bool weight = buffer->kind == BUFFER_WEIGHT && buffer->host, forward = instr_is_forward(instr);
-    if (!weight && (buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0))
+    bool kept = buffer->host && buffer->kind != BUFFER_STATE, forward = instr_is_forward(instr);
+    if (!kept && (buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0))
         return;
     struct journey *journey = &j->of[access->buffer - l->made.first_buffer];
     if (journey->last < 0 || !finds_copy(j, journey, index)) {
@@ -91,7 +92,8 @@ static void note_access(struct journeys *j, int index, const struct access *acce
             return;
         *(journey->last < 0 ? &journey->first : &j->list[journey->last].next) = j->count;
         journey->last = j->count;
-        j->list[j->count++] = (struct stay){ .buffer = access->buffer, .first = index, .next = -1 };
+        bool made = access->writes && access_renews(l->program, instr, access);
+        j->list[j->count++] = (struct stay){ .buffer = access->buffer, .first = index, .next = -1, .made = made };
     }
     j->list[journey->last].last = index;
     j->list[journey->last].changed |= access->writes;
@@ -101,28 +103,42 @@ static void note_access(struct journeys *j, int index, const struct access *acce
         journey->layer = instr->layer;
 }
 
+static int add_copy(struct lowering *l, int buffer, bool host)
+{
+    struct buffer like = *buffer_at(l, buffer);
+    like.kind = like.kind == BUFFER_WEIGHT ? BUFFER_WEIGHT_USE : like.kind;
+    like.host = host;
+    like.persistent = false;
+    return lower_add_buffer(l, like);
+}
+
 /* Lists what is copied before which instruction. */
 static void list_copies(struct journeys *j)
 {
     for (int b = j->buffer_count - 1; b >= 0; b--) {
         struct journey *journey = &j->of[b];
         int buffer = j->l->made.first_buffer + b;
-        bool weight = buffer_at(j->l, buffer)->is_weight;
-        if (!weight && (journey->stays || journey->layer < 0 || journey->first == journey->last ||
-                        !plan_layer_offloads(&j->l->plan->layers[journey->layer], OFFLOAD_ACTIVATIONS)))
+        bool kept = buffer_at(j->l, buffer)->is_weight;
+        if (!kept && (journey->stays || journey->layer < 0 || journey->first == journey->last ||
+                      !plan_layer_offloads(&j->l->plan->layers[journey->layer], OFFLOAD_ACTIVATIONS)))
             journey->first = -1;
-        journey->away = weight ? buffer : -1;
+        if (kept && journey->first >= 0 && journey->first == journey->last && j->list[journey->first].made) {
+            buffer_at(j->l, buffer)->host = false; /* it need not leave the device */
+            journey->first = -1;
+        }
+        journey->away = kept ? buffer : -1;
         for (int n = journey->first; n >= 0; n = j->list[n].next) {
             struct stay *stay = &j->list[n];
             int first = j->visit[stay->first], comes = first > 0 ? j->border[first - 1] : 0,
                 leaves = j->border[j->visit[stay->last] + 1];
-            bool fetched = weight || n != journey->first;
-            stay->copy = fetched ? -1 : buffer;
+            bool fetched = kept ? !stay->made : n != journey->first;
+            stay->copy = fetched ? -1 : kept ? add_copy(j->l, buffer, false) : buffer;
             if (fetched) {
                 stay->next_coming = j->coming[comes];
                 j->coming[comes] = n;
             }
-            if (weight ? stay->changed : stay->next >= 0) {
+            bool wanted = stay->next >= 0 || buffer_at(j->l, buffer)->kind == BUFFER_WEIGHT;
+            if (wanted && (stay->changed || !kept)) {
                 stay->next_leaving = j->leaving[leaves];
                 j->leaving[leaves] = n;
             }
@@ -145,13 +161,8 @@ static void copy_stays(struct journeys *j, enum op op, int head)
                              .layer = of->layer,
                              .micro = of->micro };
         int *away = &j->of[stay->buffer - l->made.first_buffer].away, *made = out ? away : &stay->copy;
-        if (*made < 0) {
-            struct buffer like = *buffer_at(l, stay->buffer);
-            like.kind = like.is_weight ? BUFFER_WEIGHT_USE : like.kind;
-            like.host = out;
-            like.persistent = false;
-            *made = lower_add_buffer(l, like);
-        }
+        if (*made < 0)
+            *made = add_copy(l, stay->buffer, out);
         int pair = lower_add_pair(l, out ? stay->copy : *away, *made);
         if (!instr || instr->layer != site.layer || instr->micro != site.micro || instr->phase != site.phase) {
             instr = emit(l, op, out ? LANE_COPY_OUT : LANE_COPY_IN, &site);
@@ -209,7 +220,7 @@ void offload_between_uses(struct lowering *l)
     bool any = false;
     for (int c = 0; c < l->here.chunk_count; c++)
         for (int s = l->here.chunks[c].first; s < l->here.chunks[c].end; s++)
-            any |= l->plan->layers[l->graph->segments[s].layer].offload & (OFFLOAD_ACTIVATIONS | OFFLOAD_PARAMETERS);
+            any |= l->plan->layers[l->graph->segments[s].layer].offload != OFFLOAD_NONE;
     if (l->failed || !any || !open_journeys(&j))
         return;
     number_visits(&j);

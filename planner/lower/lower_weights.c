@@ -137,7 +137,10 @@ static void store_part(struct lowering *l, int weight, int number)
     for (buffer.version = 1; buffer.version < part->version_count; buffer.version++)
         lower_add_buffer(l, buffer);
     buffer.version = buffer.version_count = 0;
-    buffer.host = false;
+    /* what is reduced in buckets would be there all the time that these take to fill */
+    bool reduced = w->rest || w->server || (w->shard && w->zero < 2);
+    buffer.host = !reduced && plan_layer_offloads(layer, OFFLOAD_OPTIMIZER) &&
+                  (plan_layer_offloads(layer, OFFLOAD_PARAMETERS) || l->graph->keeping.state_takes_gradients);
     if (frozen)
         return;
     buffer.layout = lower_reduced_layout(l, w->segment, w->index);

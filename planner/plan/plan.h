@@ -170,7 +170,7 @@ void plan_join_atoms(struct plan *plan);
 /* Splits atoms back to these sizes (atom_count), of which one or more that follow each other make up each of the
  * plan's. False, and the plan unchanged, when they do not. */
 bool plan_split_atoms(struct plan *plan, int atom_count, const int *size);
-/* True when the layer keeps what the bit names in host memory. */
+/* True when the layer keeps what the bits name, any of them, in host memory. */
 static inline bool plan_layer_offloads(const struct plan_layer *layer, enum offload what)
 {
     return layer->offload & (int)what;

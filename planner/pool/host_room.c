@@ -108,6 +108,26 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
     return good && (!*found || rank_formula(run, c, c->capacity_bytes, &c->solution.step_ns));
 }
 
+static void add_kept_bytes(struct price_table *table, const void *context)
+{
+    (void)context;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        table->prices[i].weight_bytes += kept_bytes(table, i, 1);
+}
+
+/* *lacks: devices and hosts together have no room for what layers need, wherever they keep it. */
+static bool lacks_room(struct run *run, const struct candidate *c, int64_t most_bytes, bool *lacks)
+{
+    struct partition_problem problem;
+    struct arena scratch = { 0 };
+    if (!run_problem(run, c->config, c->table, c->capacity_bytes + most_bytes, &problem))
+        return false;
+    problem.table = price_changed(&scratch, c->table, add_kept_bytes, NULL);
+    *lacks = problem.table && partition_lacks_memory(&problem);
+    arena_free(&scratch);
+    return problem.table || fail_memory(run->err);
+}
+
 /* A solution together with the bytes that it keeps on the host. */
 struct answer {
     struct candidate c;
@@ -127,17 +147,17 @@ static bool try_price(struct run *run, struct answer *answer, int64_t price_ns, 
 }
 
 /* Finds the solutions at two neighbouring powers of two: *much at a price that is too low, *little at one that is not;
- * *found: there is one. */
+ * *found: there is one, and then the highest price has one. */
 static bool enclose(struct run *run, struct answer *much, struct answer *little, int64_t most_bytes, bool *found)
 {
-    *found = false;
-    for (int low = -1, high = HOST_PRICES; high - low > 1;) {
+    if (!try_price(run, little, (int64_t)1 << HOST_PRICES, most_bytes, found))
+        return false;
+    for (int low = -1, high = HOST_PRICES; *found && high - low > 1;) {
         struct answer answer = *much;
         int middle = low + (high - low) / 2;
         bool fits = false;
         if (!try_price(run, &answer, (int64_t)1 << middle, most_bytes, &fits))
             return false;
-        *found = *found || fits;
         *(fits ? little : much) = answer;
         *(fits ? &high : &low) = middle;
     }
@@ -252,10 +272,11 @@ static bool shift_towards(struct run *run, const struct answer *much, struct ans
 bool host_room_solve(struct run *run, struct candidate *c, int64_t most_bytes, bool *found)
 {
     struct answer much = { *c, INT64_MAX }, little = much;
+    bool lacks = false;
     *found = false;
     if (price_is_by_stage(c->table) || price_is_by_place(c->table))
         return true;
-    if (!enclose(run, &much, &little, most_bytes, found))
+    if (!lacks_room(run, c, most_bytes, &lacks) || (!lacks && !enclose(run, &much, &little, most_bytes, found)))
         return false;
     if (!*found)
         return true;

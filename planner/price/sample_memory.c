@@ -2,6 +2,7 @@
 #include "planner/price/sample_parts.h"
 #include "base/num.h"
 #include "planner/layout/layout.h"
+#include "planner/layout/lives.h"
 #include "planner/program/access.h"
 #include <string.h>
 
@@ -131,6 +132,21 @@ void sample_list_deferred(struct sample *s)
     }
 }
 
+/* Gives where the visit before the instruction's begins. */
+static int visit_before(const struct stage_program *list, int at)
+{
+    const struct instr *inside = &list->instrs[at];
+    for (int borders = 0; at > 0; at--) {
+        const struct instr *before = &list->instrs[at - 1];
+        if (before->lane != LANE_COMPUTE || lives_same_visit(before, inside))
+            continue;
+        if (borders++ == 1)
+            break;
+        inside = before;
+    }
+    return at;
+}
+
 /* Prices temporary bytes. saved: alive when the first micro-batch turns around; the rest of what lives at an
  * instruction is transient, and what is freed before other layers' backward passes is so in that micro-batch. */
 static void price_temporary(struct sample *s)
@@ -154,7 +170,8 @@ static void price_temporary(struct sample *s)
                 continue;
             price->freed_bytes += buffer->bytes;
         }
-        s->change[life.since] += buffer->bytes;
+        /* a later micro-batch has the gradient fetched one visit ahead, the first one makes it */
+        s->change[buffer->kind == BUFFER_GRADIENT ? visit_before(list, life.since) : life.since] += buffer->bytes;
         if (life.held + 1 < s->end)
             s->change[life.held + 1] -= buffer->bytes;
     }

@@ -70,6 +70,8 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     if (a->options->time_limit_ns > 0)
         options.time_limit_ns = search_time_left(a->options, a->start_ns);
     bool good = cluster_scaled(&cluster, facts.cluster, times, &why);
+    for (int type = 0; good && kind == ADVICE_MEMORY && type < cluster->type_count; type++)
+        cluster->types[type].device.host_memory_bytes = value;
     facts.cluster = cluster;
     good = good && search_run(&result, a->model, &facts, &options, &why);
     *plan = NULL;
@@ -129,8 +131,7 @@ static bool look_for(const struct adviser *a, enum advice_kind kind, struct advi
     return true;
 }
 
-/* Says how much memory devices, all of one size, need: what the fullest stage needs and what any keeps for itself; or
- * how much of their hosts' they need, where these lack it. */
+/* Says how much memory devices, all of one size, need: what the fullest stage needs and what any keeps for itself. */
 static bool advise_memory(const struct facts *facts, struct search_result *result, struct error *err)
 {
     struct advice *advice = &result->nearest.advice[ADVICE_MEMORY];
@@ -144,11 +145,32 @@ static bool advise_memory(const struct facts *facts, struct search_result *resul
         if (own->stage == result->nearest.stage && own->available_bytes == result->nearest.available_bytes)
             advice->now = all_bytes;
     }
-    int64_t host_bytes = result->nearest.host_needed_bytes;
-    if (host_bytes > 0)
-        advice->now = result->nearest.host_available_bytes;
-    advice->value = round_up(host_bytes > 0 ? host_bytes : needed_bytes + most_kept_bytes, INT64_C(1) << 20);
+    advice->value = round_up(needed_bytes + most_kept_bytes, INT64_C(1) << 20);
     advice->plan = plan_copy(result->nearest.plan);
+    return advice->plan || fail_memory(err);
+}
+
+/* Says how much of their hosts' memory devices need: less than the thriftiest plan, as far as they have room. */
+static bool advise_host(const struct adviser *a, struct search_result *result, struct error *err)
+{
+    struct advice *advice = &result->nearest.advice[ADVICE_MEMORY];
+    int64_t most_bytes = result->nearest.host_needed_bytes,
+            room_bytes = result->nearest.available_bytes - result->nearest.needed_bytes;
+    advice->now = result->nearest.host_available_bytes;
+    for (int share = 1; share <= HOST_ADVICE_SHARE && !advice->plan; share *= 2) {
+        struct error why = { 0 };
+        int64_t bytes = max_i64(advice->now, most_bytes - room_bytes / share);
+        advice->value = round_up(bytes + bytes / 100 * HOST_MARGIN_PERCENT, INT64_C(1) << 20);
+        if (search_time_left(a->options, a->start_ns) == 0)
+            break;
+        if (!find_plan(a, ADVICE_MEMORY, advice->value, &advice->plan, &why) &&
+            search_time_left(a->options, a->start_ns) > 0)
+            return fail_kind(err, why.kind, "%s", why.message);
+    }
+    if (!advice->plan) {
+        advice->value = round_up(most_bytes, INT64_C(1) << 20);
+        advice->plan = plan_copy(result->nearest.plan);
+    }
     return advice->plan || fail_memory(err);
 }
 
@@ -164,14 +186,17 @@ bool advice_find(struct search_result *result, const struct model *model, const 
                                .start_ns = start_ns };
     const char *name = facts->cluster->name;
     bool good = true;
+    bool of_hosts = result->nearest.host_needed_bytes > 0;
+    struct allowed *offload = &adviser.narrowed.space.offload;
+    if (of_hosts && offload->count == 1 && allowed_has(&options->space.offload, OFFLOAD_NONE))
+        *offload = (struct allowed){ 2, { OFFLOAD_NONE, offload->values[0] } }; /* layers may decide unlike */
     price_shelf_open(&shelf);
     for (int kind = 0; kind < ADVICE_MEMORY && good; kind++)
         good = look_for(&adviser, (enum advice_kind)kind, &result->nearest.advice[kind], err);
+    good = good && (of_hosts ? advise_host(&adviser, result, err) : advise_memory(facts, result, err));
     price_shelf_close(&shelf);
-    if (!good)
-        return false;
-    result->nearest.cluster = arena_strdup(&result->arena, name ? name : "");
-    return (result->nearest.cluster || fail_memory(err)) && advise_memory(facts, result, err);
+    result->nearest.cluster = good ? arena_strdup(&result->arena, name ? name : "") : NULL;
+    return result->nearest.cluster || (good && fail_memory(err));
 }
 
 struct search_options advice_thrifty(const struct search_options *options)
