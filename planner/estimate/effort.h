@@ -38,8 +38,6 @@ enum {
                                that it has: llama-2-7b on 4x4 rtx4090 needs 519; vgg-16 on 4x8 a100-sxm-40 in two stages
                                found no other plan by 20,000 (60,044 with what a wave shares out). Those of one wave
                                do not know of each other's. */
-    FAR_FROM_BOUND = 2,     /* An incumbent so many times the least bound: more scouts are sent out, without which
-                               llama-3-405b takes 31.7 % longer, gpt-1t 10.3. */
     LARGE_SPACE = 20000,    /* Of so many configurations the narrower part goes first: listing and bounding them all
                                may take whatever time there is. */
     EARLY_LOOKS = 16,       /* Candidates of the formula that are walked for an early plan, of which */
@@ -76,7 +74,6 @@ enum {
 enum {
     RANKED = 128,          /* Candidates that become plans unless more are asked for: a walk costs little beside a
                               simulation. */
-    LEAST_CANDIDATES = 16, /* Where there are fewer, plans with a cut moved by a layer join them. */
     RANK_FIRST = 16,       /* After so many it is known what is far: */
     RANK_FAR_SHARE = 4,    /* walks end when they are one part in so many above the best of these. */
 };
@@ -99,13 +96,12 @@ enum {
                               lowered and simulated. */
     JUDGED_FAMILIES = 4,   /* The best of so many families is simulated while it may still win, */
     FAMILY_BUDGETS = 12,   /* within so many budgets. */
-    DOUBT_PERCENT = 10,    /* So far may the rank be off, much alike for plans of one configuration; */
-    WRONG_BUDGETS = 3,     /* where it is off by more the order of ranks says little: so many budgets. */
+    DOUBT_PERCENT = 10,    /* So far may the rank be off, much alike for plans of one configuration. */
     LATE_JUDGED = 2,       /* When time is over and there is no plan, so many more are judged. */
     MORE_BUDGETS = 2,      /* Of candidates that came since, what may win and so many budgets allow; */
     DEAR = 2,              /* then those that lead by rank and cost more, until so many fit */
     DEAR_TRIES = 6,        /* or so many were looked at, */
-    DEAR_BUDGETS = 16,     /* of up to so many budgets each. */
+    DEAR_BUDGETS = 16,     /* of up to so many budgets each: without llama-3-405b takes 31.7 % longer, gpt-1t 10.3. */
     CHEAPER_SHARE = 64,    /* Of candidates whose expected steps differ by less than one part in so many the cheaper is
                               simulated first: else llama-3-405b on 2048x8 h100-sxm takes 1.5 % longer. */
     KIN_PERMILLE = 1,      /* So far may the walk of a large plan be off beside what it was off for one of its family, */
@@ -119,7 +115,6 @@ enum {
     SPREAD_OF = 3,         /* so many plans differ in how far it was off, by all where their schedules are others. */
     MAX_SHRINKS = 6,       /* How often a candidate whose layout does not fit is solved again with less memory. */
     SHRUNK_GAP_PPM = 1000, /* How closely. */
-    ROOM_PERMILLE = 2,     /* A plan leaves room for its layout beforehand where that lengthens it by so little. */
     MARGIN_SHARE = 8,      /* A layout one part in so many below its device's memory, or above, may turn with more
                               micro-batches. */
     HELD_DOUBT_SHARE = 25,  /* A plan whose stages hold, by their prices, one part in so many more than they have is not

@@ -184,30 +184,6 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
     return true;
 }
 
-/* Judges another plan instead of one that needs the room which a shortened program must leave, if one that leaves it is
- * nearly as good: the former will hardly fit. */
-static bool make_room(struct run *run, struct candidate *c)
-{
-    int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
-    bool found = false;
-    if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
-        return true;
-    c->roomy = true;
-    if (!rank_formula(run, c, promised, &step_ns) || step_ns < INT64_MAX)
-        return step_ns < INT64_MAX;
-    struct candidate smaller = *c;
-    smaller.plan = NULL;
-    if (!solve_smaller(run, &smaller, promised, &found))
-        return false;
-    if (!found || smaller.ranked_ns > c->ranked_ns + c->ranked_ns / 1000 * ROOM_PERMILLE) {
-        plan_free(smaller.plan);
-        return true;
-    }
-    plan_free(c->plan);
-    *c = smaller;
-    return drop_larger(run, c);
-}
-
 static bool family_simulated(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
@@ -312,13 +288,6 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
         return true;
     run->host_rate = (double)host_bytes(p) / (double)bytes * (1 + HOST_MARGIN_PERCENT / 100.0);
     return make_host_room(run, c, p->host_available_bytes);
-}
-
-/* True when the walk is so far off that the order of ranks says little. */
-static bool is_wrong(const struct candidate *c)
-{
-    int64_t off_ns = judge_simulated_ns(c) - c->ranked_ns;
-    return judge_simulated_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
 /* True when the plan is so little below what there is that a step of more micro-batches may not fit after all, or so
@@ -473,7 +442,7 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
         run->beaten = run->beaten || run->result->plan_count == 0; /* by the caller's peer */
         return true;
     }
-    if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
+    if (!make_host_room(run, c, host_available(run, c->plan)))
         return false;
     c->judged = c->judged || judge_cannot_win(run, c); /* with the room that it has now */
     if (!c->judged && !rival_yields(run, c, &beaten))
@@ -488,7 +457,7 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 /* Judges one candidate after the other until enough are simulated. */
 bool judge_candidates(struct run *run)
 {
-    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = JUDGE_BUDGET;
+    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1);
     for (int families = 0, late = 0; !run_has_any(run);) {
         bool enough = run->result->plan_count >= top;
         if (early_ends(run) || (run_stops(run) && late++ == LATE_JUDGED))
@@ -497,14 +466,12 @@ bool judge_candidates(struct run *run)
         struct candidate *c = more ? next_fresh(run) : NULL;
         bool fresh = c && c->ranked_ns < run_best_step_ns(run);
         if (!fresh)
-            c = !enough || spent < budget ? next_cheap(run, enough, INT64_MAX) : NULL;
+            c = !enough || spent < JUDGE_BUDGET ? next_cheap(run, enough, INT64_MAX) : NULL;
         if (!c || (run->options->most_instrs > 0 && estimate_instrs(c->plan) > run->options->most_instrs))
             return true;
         if (!judge_one(run, c, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->simulated;
-        if (is_wrong(c))
-            budget = WRONG_BUDGETS * JUDGE_BUDGET;
     }
     return true;
 }

@@ -183,23 +183,6 @@ bool rank_has_pieces(const struct run *run, const struct candidate *c)
     return run->configs[c->config].meshes == 0;
 }
 
-/* Adds the best plans with one cut moved by a layer, since the judge wants some to choose from. */
-static bool add_neighbours(struct run *run, int *kept, int least)
-{
-    for (int i = 0; i < *kept && *kept < least; i++)
-        for (int cut = 1; cut < config_pieces(&run->configs[run->candidates[i].config]) && *kept < least &&
-                          rank_has_pieces(run, &run->candidates[i]);
-             cut++)
-            for (int by = -1; by <= 1; by += 2) {
-                struct candidate from = run->candidates[i], c;
-                const struct cut_move move = { cut, cut, by };
-                if (!moves_cuts(run, &from, &move, *kept, &c) ||
-                    (c.plan && !(rank_moved(run, &c, 1, INT64_MAX) && rank_keep(run, &c, kept))))
-                    return false;
-            }
-    return true;
-}
-
 static bool make_plan(struct run *run, struct candidate *c)
 {
     c->plan = assemble_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
@@ -265,8 +248,6 @@ bool rank_candidates(struct run *run)
     }
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_place);
     if (!keep_new(run, 0, wanted, &kept) || !walk_ranked(run, kept))
-        return false;
-    if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
         return false;
     rank_sort(run, kept);
     return true;

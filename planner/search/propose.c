@@ -514,8 +514,7 @@ static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
     return true;
 }
 
-/* Scouts by compute paths and in both ways to be comfortable, and raises the bounds afterwards. An incumbent far above
- * all bounds makes relaxations slow, since caps so wide let stages end anywhere: then more scouts are sent out. */
+/* Scouts by compute paths and in both ways to be comfortable, and raises the bounds afterwards. */
 static bool scout_large(struct run *run, struct queue *queue)
 {
     if (run->options->keep_all) {
@@ -525,8 +524,7 @@ static bool scout_large(struct run *run, struct queue *queue)
     if (!scout(run, queue, sharded_comfortable) || !scout(run, queue, comfortable))
         return false;
     raise_bounds(run, queue);
-    bool far = queue->count > 0 && run->best_ns / FAR_FROM_BOUND >= queue->list[0].at.bound_ns;
-    return !far || scout(run, queue, has_room);
+    return true;
 }
 
 /* Opens the queue, and finds a first plan, unless time ended among the bounds and there is an early one. */
