@@ -23,6 +23,11 @@ static int64_t without_rooms(int64_t bytes, int rooms)
     return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
 }
 
+int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
+{
+    return without_rooms(bytes, usual_rooms(plan));
+}
+
 static int64_t with_rooms(int64_t bytes, int rooms)
 {
     return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;

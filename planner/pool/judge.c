@@ -184,6 +184,30 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
     return true;
 }
 
+/* Judges another plan instead of one that needs the room which a shortened program must leave, if one that leaves it is
+ * nearly as good: the former will hardly fit. */
+static bool make_room(struct run *run, struct candidate *c)
+{
+    int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
+    bool found = false;
+    if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
+        return true;
+    c->roomy = true;
+    if (!rank_formula(run, c, promised, &step_ns) || step_ns < INT64_MAX)
+        return step_ns < INT64_MAX;
+    struct candidate smaller = *c;
+    smaller.plan = NULL;
+    if (!solve_smaller(run, &smaller, promised, &found))
+        return false;
+    if (!found || smaller.ranked_ns > c->ranked_ns + c->ranked_ns / 1000 * ROOM_PERMILLE) {
+        plan_free(smaller.plan);
+        return true;
+    }
+    plan_free(c->plan);
+    *c = smaller;
+    return drop_larger(run, c);
+}
+
 static bool family_simulated(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
@@ -442,7 +466,7 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
         run->beaten = run->beaten || run->result->plan_count == 0; /* by the caller's peer */
         return true;
     }
-    if (!make_host_room(run, c, host_available(run, c->plan)))
+    if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
         return false;
     c->judged = c->judged || judge_cannot_win(run, c); /* with the room that it has now */
     if (!c->judged && !rival_yields(run, c, &beaten))
