@@ -94,4 +94,15 @@ static inline int64_t toy_tick(void *self)
 {
     return ++*(int64_t *)self;
 }
+
+/* Of a search that is cancelled when it was asked so often. */
+struct toy_asked {
+    int64_t asked, limit;
+};
+
+static inline bool toy_cancelled(void *self)
+{
+    struct toy_asked *it = self;
+    return ++it->asked >= it->limit;
+}
 #endif

@@ -35,10 +35,9 @@ static inline struct written written_cut_short(struct world world, const struct 
     struct written out = { .w.world = world, .w.space = options->space };
     struct search_options own = *options;
     struct error err = { 0 };
-    int64_t clock = 0;
+    struct toy_asked asked = { 0, limit };
     size_t length = 0;
-    own.time_limit_ns = limit;
-    own.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+    own.calls = (struct search_calls){ .self = &asked, .cancelled = toy_cancelled };
     ck_assert_msg(search_run(&out.result, world.model, &world.facts, &own, &err), "limit %lld: %s", (long long)limit,
                   err.message);
     out.text = certificate_text(out.result, &out.w.space, &length);

@@ -3,12 +3,18 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/run.h"
 
-bool run_stops(struct run *run)
+bool run_is_cancelled(struct run *run)
 {
     const struct search_calls *calls = &run->options->calls;
     if (calls->cancelled && calls->cancelled(calls->self))
         run->stopped = true;
-    if (run->options->time_limit_ns > 0 && calls->now_ns &&
+    return run->stopped;
+}
+
+bool run_stops(struct run *run)
+{
+    const struct search_calls *calls = &run->options->calls;
+    if (!run_is_cancelled(run) && run->options->time_limit_ns > 0 && calls->now_ns &&
         calls->now_ns(calls->self) - run->start_ns >= run->options->time_limit_ns)
         run->stopped = true;
     return run->stopped;

@@ -63,11 +63,11 @@ struct run {
     struct pipeline_shelf *orders; /* of the walks */
     struct config *configs;
     int config_count;
-    int unbounded_first, unbounded_count;   /* behind all these: space_configs_unbounded() */
-    bool unbounded_unseen;                  /* there were some, and time ended before */
-    bool unbounded_bounded;                 /* it was looked at what they have to do */
-    struct ordered *order;                  /* (config_count) by the bound of paths; late ones behind all others */
-    bool *is_bounded;                       /* (config_count) has its first bound, or no program; else time is over */
+    int unbounded_first, unbounded_count; /* behind all these: space_configs_unbounded() */
+    bool unbounded_unseen;                /* there were some, and time ended before */
+    bool unbounded_bounded;               /* it was looked at what they have to do */
+    struct ordered *order;                /* (config_count) by the bound of paths; late ones behind all others */
+    bool *is_bounded;                     /* (config_count) has its first bound, or no program; else it was cancelled */
     const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
     int64_t *path_ns, *first_ns;            /* (config_count) bounds by paths, and first bounds */
     int64_t *busy_ns;                       /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
@@ -99,6 +99,7 @@ struct run {
     struct error *err;
 };
 
+bool run_is_cancelled(struct run *run); /* run->stopped remembers it */
 /* True when time limit or cancellation end the search now; run->stopped remembers it. */
 bool run_stops(struct run *run);
 /* Calls body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
