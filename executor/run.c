@@ -17,8 +17,9 @@ enum { WATCH_NS = 100000000, DISK_TIMEOUTS = 10 }; /* so many timeouts a disk ma
 /* ---- failing together ---- */
 /* The first cause stands; then every wait of this process ends, and the page tells the other processes. rank -1:
  * nobody's fault here. */
-static void run_fail(struct run *run, int rank, const struct error *error)
+static void run_fail(void *self, int rank, const struct error *error)
 {
+    struct run *run = self;
     pthread_mutex_lock(&run->mutex);
     bool first = !run->failed;
     if (first) {
@@ -405,6 +406,8 @@ bool run_program(struct run_summary *out, const struct program *program, const s
         return false;
     struct run_summary summary = { 0 };
     struct run run = { .program = program, .options = *options, .local_count = local_count, .summary = &summary };
+    run.options.fail = run_fail;
+    run.options.run = &run;
     find_muted(&run);
     run.steady = schedules[program->plan->schedule]->asynchronous;
     if (!options->status && !status_open(&run.options.status, NULL, program->plan->rank_count, err))

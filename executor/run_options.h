@@ -70,6 +70,10 @@ struct run_options {
     bool resident;               /* writes arenas first: what nobody writes is read from memory of its own, too */
     int mute_stage, mute_instr;  /* oracle: this instruction moves nothing; mute_instr -1: none */
 
+    /* Ends the run of all ranks with that as its cause, on whatever thread; run_program() sets both. */
+    void (*fail)(void *run, int rank, const struct error *error);
+    void *run;
+
     void *context;                                               /* of the callbacks, each of which may be NULL */
     void (*on_step)(void *context, const struct run_step *step); /* on the process that has rank 0 */
     void (*on_wait)(void *context); /* some times a second, on a thread of its own, while steps are under way */

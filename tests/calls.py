@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -63,7 +64,9 @@ def described(schema, value):
 
 
 def main(*tests):
-    """Runs each in one folder that is gone afterwards; the exit status says whether all held."""
+    """Runs each in one folder that is gone afterwards; the exit status says whether all held. Shells let what runs in the background ignore
+    Ctrl-C, which the programs tried here must not inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
             start, before, failed = time.monotonic(), checks, len(failures)

@@ -138,7 +138,8 @@ static void tell_progress(const struct rank *rank)
     g->comm->told = progress;
 }
 
-static void look(const struct rank *rank)
+/* False: a communicator failed, which nobody else may have noticed. */
+static bool look(const struct rank *rank)
 {
     struct gpu_comm *c = comm_of(rank);
     struct error why = { 0 };
@@ -147,10 +148,11 @@ static void look(const struct rank *rank)
     for (int i = 0; i < c->channels.count && !c->ended; i++)
         if (c->comm[i] && c->nccl.state(c->nccl.self, c->comm[i], &why) == COMM_FAILED) {
             end(rank, &why);
-            rank->transport->abort(rank->transport->self);
+            return false;
         }
     if (!c->ended)
         tell_progress(rank);
+    return true;
 }
 
 static void *watch(void *argument)
@@ -160,8 +162,11 @@ static void *watch(void *argument)
     pthread_mutex_lock(&c->mutex);
     while (!c->closing) {
         struct timespec until;
-        if (!c->ended)
-            look(rank);
+        if (!c->ended && !look(rank)) {
+            pthread_mutex_unlock(&c->mutex);
+            rank->options->fail(rank->options->run, rank->rank, &c->error);
+            pthread_mutex_lock(&c->mutex);
+        }
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += WATCH_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
