@@ -16,11 +16,11 @@ static void tell_own(struct text *out, const struct prediction *p, const struct 
                       "profile measures, --framework NAME says what else runs it");
 }
 
-/* Whether the model has a mixture of experts. */
+/* Whether the model has a mixture of experts, as layers of their own or within whole blocks. */
 static bool has_experts(const struct graph *graph)
 {
-    for (int i = 0; i < graph->layer_count; i++)
-        if (!strcmp(graph->layers[i].kind, "moe"))
+    for (int i = 0; i < graph->segment_count; i++)
+        if (graph->segments[i].kernel == KERNEL_DISPATCH)
             return true;
     return false;
 }

@@ -53,6 +53,18 @@ static void take_usual_gradients(struct optimizer *optimizer, const struct graph
         *optimizer = usual;
 }
 
+static struct launch_context context_on(const struct inputs *in, const struct cluster *cluster)
+{
+    struct launch_context context = { .model = in->model,
+                                      .graph = in->graph,
+                                      .devices_per_node = cluster_node_size(cluster),
+                                      .device_count = cluster->device_count,
+                                      .device_name = cluster->types[0].device.name };
+    for (int t = 0; t < cluster->type_count; t++)
+        context.nodes_differ |= cluster->types[t].levels[0].fanout != context.devices_per_node;
+    return context;
+}
+
 bool aim_restrict(struct space *space, struct inputs *in, const struct target *target, struct error *err)
 {
     struct graph *graph = NULL;
@@ -62,10 +74,8 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     target->allow(space, graph);
     space_keep_weights(space);
     take_usual_gradients(&space->optimizer, graph, space->dtype);
-    struct launch_context context = { .model = in->model,
-                                      .graph = graph,
-                                      .devices_per_node = cluster_node_size(in->cluster),
-                                      .device_count = in->cluster->device_count };
+    struct launch_context context = context_on(in, in->cluster);
+    context.graph = graph;
     struct launch plain = launch_plain;
     plain.data = in->cluster->device_count;
     plain.batch = space->batch;
@@ -74,19 +84,11 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     plain.optimizer = space->optimizer;
     bool good = true; /* what it cannot be told at all needs no search */
     for (const struct target_rule *rule = target->rules; rule->name && good; rule++)
-        if (strcmp(rule->name, "model") == 0 || strcmp(rule->name, "optimizer") == 0)
+        if (strcmp(rule->name, "model") == 0 || strcmp(rule->name, "optimizer") == 0 ||
+            strcmp(rule->name, "nodes") == 0)
             good = keeps_rule(target, rule, &plain, &context, err);
     graph_free(graph);
     return good;
-}
-
-static struct launch_context context_on(const struct inputs *in, const struct cluster *cluster)
-{
-    return (struct launch_context){ .model = in->model,
-                                    .graph = in->graph,
-                                    .devices_per_node = cluster_node_size(cluster),
-                                    .device_count = cluster->device_count,
-                                    .device_name = cluster->types[0].device.name };
 }
 
 struct launch_context aim_context(const struct inputs *in)

@@ -126,7 +126,7 @@ static bool fill_job(struct from *from, const struct given_options *given, struc
     if (!job->cluster)
         job->cluster = given->otherwise.cluster;
     if (!job->framework)
-        job->framework = from->target->framework;
+        job->framework = from->read.framework ? from->read.framework : from->target->framework;
     return job->cluster ||
            fail(err, "--cluster is missing: what the launch runs on, for example --cluster 8x8:h100-sxm");
 }

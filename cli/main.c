@@ -108,6 +108,7 @@ static int write_completion(const struct cli *cli, const char *shell)
 
 int main(int argc, char **argv)
 {
+    file_open_standard();
     file_ignore_size_signal();
     /* all that is said passes here, so that no verb can forget what files may hold */
     FILE *out = terminal_open(STDOUT_FILENO), *talk = terminal_open(STDERR_FILENO);

@@ -8,6 +8,7 @@
 #include "cli/saving.h"
 #include "base/num.h"
 #include "executor/backends.h"
+#include "executor/checkpoint/folder.h"
 #include "executor/gpu/nccl_environment.h"
 #include "executor/run.h"
 #include "host/file.h"
@@ -481,7 +482,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                                        : run_here(cli, a, &in, &launch, device, program, &weights, err);
 cleanup:
     if (err->kind != ERROR_NONE && made_folder)
-        file_remove_empty_folder(a->saving.checkpoint);
+        checkpoint_folder_forget(a->saving.checkpoint);
     if (err->kind != ERROR_NONE && made_hf_folder)
         file_remove_empty_folder(a->to_hf);
     hf_weights_close(&weights);

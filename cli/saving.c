@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "cli/saving.h"
 #include "executor/checkpoint/folder.h"
+#include "executor/launch.h"
+#include "host/clock.h"
 #include "host/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +15,18 @@
 #include <unistd.h>
 
 static atomic_int asked_to_end; /* a signal handler has no other way to say so */
+static _Atomic int64_t asked_ns;
 
-static void on_end(int signal)
+/* One request may come as several signals: `timeout` sends its own to the process and to its group. A later one ends
+ * the program. */
+static void on_end(int number)
 {
-    (void)signal;
-    atomic_store(&asked_to_end, 1);
+    if (atomic_exchange(&asked_to_end, 1) == 0) {
+        atomic_store(&asked_ns, clock_now_ns());
+    } else if (clock_now_ns() - atomic_load(&asked_ns) > ONE_REQUEST_NS) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
 }
 
 static sigset_t caught_signals(void)
@@ -31,7 +40,7 @@ static sigset_t caught_signals(void)
 
 void saving_catch_signals(void)
 {
-    const struct sigaction action = { .sa_handler = on_end, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+    const struct sigaction action = { .sa_handler = on_end, .sa_flags = (int)SA_RESTART };
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
     const sigset_t caught = caught_signals();
@@ -83,9 +92,7 @@ bool saving_check(const struct saving_arguments *s, const struct run_options *op
         return false;
     bool ok = !owns || checkpoint_folder_open(&folder, program, options, err);
     checkpoint_folder_close(folder);
-    if (!ok && *made)
-        file_remove_empty_folder(s->checkpoint);
-    return ok;
+    return ok; /* a folder that another run has locked meanwhile is that run's, whoever made it */
 }
 
 /* ---- on fewer ranks ---- */

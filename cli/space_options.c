@@ -160,8 +160,8 @@ static bool restrict_layers(struct space *space, const char *what, char *item, c
 {
     struct layer_rule rule = { 0 };
     int read = 0;
-    if (sscanf(item, "layer[%d-%d].%n", &rule.first, &rule.last, &read) == 2 && read > 0) {
-    } else if (sscanf(item, "layer[%d].%n", &rule.first, &read) == 1 && read > 0) {
+    if (sscanf(item, "layer[%9d-%9d].%n", &rule.first, &rule.last, &read) == 2 && read > 0) {
+    } else if (sscanf(item, "layer[%9d].%n", &rule.first, &read) == 1 && read > 0) {
         rule.last = rule.first;
     }
     if (read == 0 || rule.first < 0 || rule.last < rule.first)

@@ -63,7 +63,7 @@ static bool renewed_piece(const struct collective *c, const struct instr *instr,
                           int sender, const struct block *whole, struct block *part)
 {
     struct buffer shard = *buffer;
-    for (int a = 0; a < c->program->plan->atom_count; a++)
+    for (int a = 0; a < MAX_ATOMS; a++)
         if (instr->atoms >> a & 1)
             shard.layout.kind[a] = LAYOUT_FLAT;
     shard.bytes /= geometry_group_size(c->program->plan, c->stage, instr->atoms);

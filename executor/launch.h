@@ -45,6 +45,8 @@ bool launch_check_hosts(struct rendezvous *rendezvous, const struct cluster *clu
 
 /* The variable by which a local launch names the run's status page (status_open) to its processes. */
 #define LAUNCH_STATUS_VARIABLE "CLEAVE_STATUS_PAGE"
+/* Signals within this time are one request to end. */
+enum { ONE_REQUEST_NS = 1000000000 };
 
 struct launch_local {
     const char *const *arguments; /* the program and its arguments, NULL-terminated: what every rank runs */

@@ -269,7 +269,12 @@ static void watch_all(struct team *team, struct ending *verdict)
             progress = now, since_ns = clock_now_ns();
         if (!team->result)
             well_ns = clock_now_ns();
+        int64_t looked_ns = clock_now_ns();
         int signal = sigtimedwait(&ends, NULL, &look);
+        if (passed(looked_ns, 1e-9 * ASLEEP_NS))
+            since_ns = well_ns = clock_now_ns();
+        if (signal > 0 && asked_ns > 0 && !passed(asked_ns, 1e-9 * ONE_REQUEST_NS) && signal != SIGINT)
+            continue;
         bool again = signal > 0 && verdict->signal != 0;
         verdict->signal = signal > 0 ? signal : verdict->signal;
         if (signal > 0 && !again && signal != SIGINT && team->launch->grace_s > 0) {

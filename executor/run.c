@@ -121,11 +121,15 @@ static void *watch(void *argument)
 {
     struct run *run = argument;
     uint64_t progress = 0;
-    int64_t since_ns = clock_now_ns(), asked_ns = 0;
+    int64_t since_ns = clock_now_ns(), looked_ns = since_ns, asked_ns = 0;
     pthread_mutex_lock(&run->mutex);
     while (!nap(run) && !run->failed) {
         pthread_mutex_unlock(&run->mutex);
         struct error error = { 0 };
+        int64_t now_ns = clock_now_ns();
+        if (now_ns - looked_ns > ASLEEP_NS) /* all were suspended, or this one was, and saw no progress */
+            since_ns = now_ns;
+        looked_ns = now_ns;
         if (trouble(run, &progress, &since_ns, &error) || is_late(run, &asked_ns, &error))
             run_fail(run, -1, &error);
         else if (run->options.on_wait)

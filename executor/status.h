@@ -50,6 +50,8 @@ int status_dead_rank(const struct status *status);
 struct text;
 void status_describe_dead(const struct status *status, struct text *out);
 /* What other hosts say of a rank, or this one to them; as it travels. */
+/* Who looks at the page that long after its last look was suspended, and has seen no progress for that reason. */
+enum { ASLEEP_NS = 1000000000 };
 enum { STATUS_HOST_BYTES = 48 };
 enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST, RANK_SILENT, RANK_LYING };
 struct status_line {

@@ -144,6 +144,13 @@ bool file_read(char **data, size_t *length, const char *path, struct error *err)
 
 /* ---- writing ---- */
 
+void file_open_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return;
+}
+
 void file_ignore_size_signal(void)
 {
     struct sigaction action = { .sa_handler = SIG_IGN };

@@ -25,12 +25,16 @@ bool file_read_limited(char **data, size_t *length, const char *path, int64_t ma
 /**
  * Replaces the file by these bytes. They go to a new file in the same folder, which then takes the name in one step:
  * other processes see the old bytes or the new ones. On failure the old file stays as it was and nothing is left
- * behind. Nothing is written once memory_has_fallen_short(). Symbolic links are followed; devices and pipes are written in place.
+ * behind. Nothing is written once memory_has_fallen_short(). Symbolic links are followed; devices and pipes are written
+ * in place.
  */
 bool file_write(const char *path, const void *data, size_t length, struct error *err);
 /* A write beyond the limit on the size of files fails from here on as on a full disk, in this process and in those that
  * it starts; before, the system ends the process by SIGXFSZ. The program's first step. */
 void file_ignore_size_signal(void);
+/* Opens what of standard input, output and error is closed, so that nothing else gets its number; reading or writing it
+ * fails as before. */
+void file_open_standard(void);
 /* What a user can do where writing failed with this errno, in brackets behind a space, or "". */
 const char *file_write_hint(int error);
 /* Tells whether file_write() could begin: asked before long work, whose result would be lost. Leaves nothing behind. */

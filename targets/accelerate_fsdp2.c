@@ -48,6 +48,7 @@ static bool blocks_are_buckets(const struct launch *launch, const struct launch_
 }
 
 static const struct target_rule rules[] = {
+    LAUNCH_RULE_NODES,
     { "no-pipeline", "there is no pipeline", "accelerate/parallelism_config.py, ParallelismConfig", trainer_no_pipeline,
       NULL },
     { "no-experts", "experts are not shared out", "accelerate/parallelism_config.py, ParallelismConfig",

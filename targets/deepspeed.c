@@ -64,6 +64,7 @@ static bool buckets_are_facts(const struct launch *launch, const struct launch_c
 }
 
 static const struct target_rule rules[] = {
+    LAUNCH_RULE_NODES,
     { "no-pipeline",
       "there is no pipeline: models of transformers are no PipelineModule, and those exclude ZeRO 2 and 3",
       "deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__", trainer_no_pipeline, NULL },

@@ -5,8 +5,16 @@
 
 int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context)
 {
-    int64_t devices = launch_devices(launch), each = context->devices_per_node;
-    return each > 0 && each < devices && devices % each == 0 ? each : devices;
+    int64_t devices = launch_devices(launch), each = min_i64(max_i64(context->devices_per_node, 1), devices);
+    while (devices % each != 0)
+        each--;
+    return context->devices_per_node > 0 ? each : devices;
+}
+
+bool launch_nodes_are_alike(const struct launch *launch, const struct launch_context *context)
+{
+    (void)launch;
+    return !context->nodes_differ;
 }
 
 int64_t launch_nodes(const struct launch *launch, const struct launch_context *context)

@@ -12,9 +12,17 @@ static inline int64_t launch_micro_batches(const struct launch *launch)
 {
     return launch->batch / (launch->micro_batch * launch->data);
 }
-/* Of the devices, with as many as the cluster's nodes have on each; on one node no more than there are. */
+/* Of the devices, with as many on each as the cluster's nodes have, or the most below that with which all nodes have as
+ * many; all on one where the cluster is unknown. */
 int64_t launch_nodes(const struct launch *launch, const struct launch_context *context);
 int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context);
+/* Every target's rule: what starts the ranks has one number for all nodes. */
+bool launch_nodes_are_alike(const struct launch *launch, const struct launch_context *context);
+#define LAUNCH_RULE_NODES                                                                                              \
+    {                                                                                                                  \
+        "nodes", "all nodes have as many devices", "torch/distributed/run.py, --nproc-per-node",                       \
+            launch_nodes_are_alike, NULL                                                                               \
+    }
 /* A name that a file says, in files that are run: what a shell, Python or YAML might take for more than a word is '_',
  * and what is over 80 bytes is cut off. */
 void launch_text_name(struct text *out, const char *name);

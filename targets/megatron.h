@@ -127,6 +127,4 @@ void megatron_put_readme(struct text *out, const struct target *target, const st
                          const struct launch_context *context, const char *command);
 void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
                          const char *script);
-int64_t megatron_devices(const struct launch *launch);
-int64_t megatron_per_node(const struct launch *launch, const struct launch_context *context);
 #endif

@@ -118,13 +118,11 @@ static void put_recipe(struct text *out, const struct megatron_args *args, const
                 "    estimate_training_memory,\n    format_training_memory_estimate,\n)\n\n\n"
                 "def pretrain_%lldgpu_config():\n"
                 "    cfg = _pretrain_common()\n",
-                (long long)megatron_devices(launch), (long long)megatron_per_node(launch, context),
-                (long long)((megatron_devices(launch) + megatron_per_node(launch, context) - 1) /
-                            megatron_per_node(launch, context)),
-                says_dtypes(args) ? "import torch\n" : "",
+                (long long)launch_devices(launch), (long long)launch_devices_per_node(launch, context),
+                (long long)launch_nodes(launch, context), says_dtypes(args) ? "import torch\n" : "",
                 args->squared_relu ? "from megatron.core.activations import squared_relu\n" : "",
                 args->latent ? "mla_provider import MLAModelProvider" : "gpt_provider import GPTModelProvider",
-                (long long)megatron_devices(launch));
+                (long long)launch_devices(launch));
     put_model(out, args);
     for (const struct megatron_option *option = megatron_options; option->flag; option++)
         if (is_written(args, option)) {
@@ -164,13 +162,12 @@ static void put_recipe(struct text *out, const struct megatron_args *args, const
                 "        print(format_training_memory_estimate(estimate, unit=\"GB\"))\n"
                 "    else:\n"
                 "        pretrain(config=config, forward_step_func=forward_step)\n",
-                (long long)megatron_devices(launch),
+                (long long)launch_devices(launch),
                 (long long)(launch->batch / max_i64(1, launch->micro_batch * launch->data)));
 }
 
 static void put_run(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
-    int64_t per_node = megatron_per_node(launch, context);
     text_printf(out,
                 "#!/usr/bin/env bash\n"
                 "# On each node, with NODE_RANK and MASTER_ADDR set; or sbatch train.sbatch.\n"
@@ -181,7 +178,7 @@ static void put_run(struct text *out, const struct launch *launch, const struct 
                 "\"${NODE_RANK:-0}\" \\\n"
                 "    --master_addr \"${MASTER_ADDR:-localhost}\" --master_port \"${MASTER_PORT:-29500}\" \\\n"
                 "    \"$(dirname \"$0\")/recipe.py\" \"$@\"\n",
-                (long long)per_node, (long long)((megatron_devices(launch) + per_node - 1) / per_node));
+                (long long)launch_devices_per_node(launch, context), (long long)launch_nodes(launch, context));
 }
 
 static const char commands[] =

@@ -8,7 +8,7 @@
 static void put_words(struct text *out, const struct launch *l, const struct launch_context *c)
 {
     launch_text_model(out, c, "model");
-    text_printf(out, " on %lld ", (long long)megatron_devices(l));
+    text_printf(out, " on %lld ", (long long)launch_devices(l));
     launch_text_name(out, c->device_name ? c->device_name : "");
     text_printf(out, "%sdevices: tensor %lld%s, context %lld, pipeline %lld", c->device_name ? " " : "",
                 (long long)l->tensor, l->sequence_parallel ? " with sequence parallelism" : "", (long long)l->context,
@@ -45,7 +45,6 @@ void megatron_put_readme(struct text *out, const struct target *target, const st
 void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
                          const char *script)
 {
-    int64_t per_node = megatron_per_node(launch, context), nodes = (megatron_devices(launch) + per_node - 1) / per_node;
     text_add(out, "#!/usr/bin/env bash\n#SBATCH --job-name=");
     launch_text_model(out, context, "train");
     text_printf(
@@ -61,5 +60,5 @@ void megatron_put_sbatch(struct text *out, const struct launch *launch, const st
         "export NNODES=$SLURM_NNODES\n"
         "export LAUNCH_DIR=${LAUNCH_DIR:-$SLURM_SUBMIT_DIR}\n"
         "srun bash -c 'NODE_RANK=$SLURM_NODEID \"$LAUNCH_DIR/%s\"'\n",
-        (long long)nodes, (long long)per_node, script);
+        (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context), script);
 }

@@ -5,17 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t megatron_devices(const struct launch *launch)
-{
-    return launch->tensor * launch->context * launch->pipeline * launch->data;
-}
-
-int64_t megatron_per_node(const struct launch *launch, const struct launch_context *context)
-{
-    int64_t per_node = context->devices_per_node > 0 ? context->devices_per_node : 8;
-    return min_i64(per_node, max_i64(1, megatron_devices(launch)));
-}
-
 /* ---- recomputation ---- */
 
 /* Operators that a module of --recompute-modules makes (transformer_config.py, recompute_modules, and where each is

@@ -54,7 +54,7 @@ static void put_sections(struct text *out, const struct megatron_args *args)
 static void put_script(struct text *out, const struct megatron_args *args, const struct launch *launch,
                        const struct launch_context *context)
 {
-    int64_t devices = megatron_devices(launch), per_node = megatron_per_node(launch, context);
+    long long devices = launch_devices(launch);
     text_add(out, "#!/usr/bin/env bash\n# ");
     launch_text_model(out, context, "a model");
     text_printf(out,
@@ -72,7 +72,7 @@ static void put_script(struct text *out, const struct megatron_args *args, const
                 "TRAIN_ITERS=${TRAIN_ITERS:-50}\n"
                 "export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}\n"
                 "export PYTORCH_CUDA_ALLOC_CONF=${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}\n\n",
-                (long long)devices, (long long)per_node, (long long)((devices + per_node - 1) / per_node));
+                devices, (long long)launch_devices_per_node(launch, context), (long long)launch_nodes(launch, context));
     put_sections(out, args);
     text_printf(out,
                 "RUN_ARGS=(\n"
@@ -101,7 +101,7 @@ static void put_script(struct text *out, const struct megatron_args *args, const
                 "        --master_addr \"$MASTER_ADDR\" --master_port \"$MASTER_PORT\" \\\n"
                 "        \"$MEGATRON_DIR/pretrain_gpt.py\" \"${ALL_ARGS[@]}\" \"$@\"\n"
                 "fi\n",
-                (long long)devices, (long long)devices);
+                devices, devices);
 }
 
 static const char commands[] =

@@ -4,6 +4,7 @@
 #include "models/kinds/layers.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
+#include "targets/launch_text.h"
 #include "targets/megatron.h"
 #include <string.h>
 
@@ -77,7 +78,7 @@ static void model_detail(struct text *out, const struct launch *l, const struct 
 
 static bool devices_rule(const struct launch *l, const struct launch_context *c)
 {
-    return l->data == 0 || c->device_count == 0 || megatron_devices(l) == c->device_count;
+    return l->data == 0 || c->device_count == 0 || launch_devices(l) == c->device_count;
 }
 
 static bool sp_rule(const struct launch *l, const struct launch_context *c)
@@ -292,7 +293,7 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
 #define SCHEDULES "megatron/core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving"
 /* clang-format off */
 #define RULES \
-    { "ranks-are-devices", "tensor x context x pipeline x data is the number of devices", ARGUMENTS, devices_rule, \
+    LAUNCH_RULE_NODES, { "ranks-are-devices", "tensor x context x pipeline x data is the number of devices", ARGUMENTS, devices_rule, \
       NULL }, \
     { "sp-needs-tp", "sequence parallelism needs a tensor degree above 1", ARGUMENTS, sp_rule, NULL }, \
     { "experts-with-tp-need-sp", "a mixture of experts with a tensor degree above 1 needs sequence parallelism", \

@@ -6,6 +6,7 @@
 #include "planner/space/space.h"
 #include "targets/decoder.h"
 #include "targets/nnscaler.h"
+#include "targets/launch_text.h"
 #include "targets/settings.h"
 #include "targets/trainer.h"
 #include <stdio.h>
@@ -75,6 +76,7 @@ static bool loss_is_whole(const struct launch *launch, const struct launch_conte
 }
 
 static const struct target_rule rules[] = {
+    LAUNCH_RULE_NODES,
     { "no-tensor", "operators are not split: how, autodist would choose, whose constraints name classes of modules",
       "docs/source/autodist/solver_interface/partition_constraint.md", has_no_tensor, NULL },
     { "no-cp", "there is no context parallelism", "examples/customized_ops/ring_attention: an operator of the model's",

@@ -16,7 +16,8 @@ struct space;
 struct launch_context {
     const struct model *model;
     const struct graph *graph;          /* of the model, its blocks whole */
-    int devices_per_node, device_count; /* of the cluster */
+    int devices_per_node, device_count; /* of the cluster; 0: unknown */
+    bool nodes_differ;                  /* not all of its nodes have as many */
     const char *device_name;            /* "h100-sxm"; NULL: unknown, or they are of several types */
     const char *const *node_devices;    /* (nodes) those of each in the order of ranks; NULL: all are device_name's */
     /* For a reader of what is written; 0 and NULL where nobody has predicted. */

@@ -80,6 +80,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "layouts=3"], "--fix: layouts is not searched any more: all layers of a plan have one layout; leave it out"),
         ([*plan, "--fix", "reshard=no"], "reshard: expected true or false, or 1 or 0; found 'no'"),
         ([*plan, "--fix", "sp=2"], "sp: expected true or false, or 1 or 0; found '2'"),
+        ([*plan, "--fix", "layer[4294967296].zero=0"], "expected layer\\[FIRST-LAST\\].KEY=VALUE or layer\\[NUMBER\\].KEY=VALUE"),
         ([*plan, "--fix", "layer[0].resharding=false"], "known: tp, sp, hsdp, zero, recompute, recompute-except, offload, slices, reshard"),
         ([*plan, "--space", "recompute=some"], "expected one of none, selective, full, block; found 'some'"),
         ([*plan, "--schedule", "gpipee"], "--schedule: schedule: expected one of 1f1b, gpipe"),

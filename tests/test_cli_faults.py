@@ -121,6 +121,59 @@ def asked_to_end(folder):
     check(f"grace: too late: {code} {errors}", code == 1 and "ended by signal 15" in errors)
 
 
+def asked_twice(folder):
+    """Several signals at once, as `timeout` sends them, are one request: the run saves, with the same code. A later one ends it."""
+    plan = plan_for_two(folder)
+    for words in ([], ["-n", 2, "--transport", "tcp"]):
+        place = folder / f"twice-{len(words)}"
+        process = start(plan, *words, "--steps", FOR_EVER, "--checkpoint", place)
+        wait_for_steps(process)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGUSR1)
+        code, errors = end(process)
+        check(f"asked twice {words}: code 75: {code} {errors}", code == 75 and saved_steps(place))
+
+
+def suspended(folder):
+    """A launcher that was stopped for longer than --timeout has seen no progress; the ranks have made some."""
+    plan, place = plan_for_two(folder), folder / "suspended"
+    said = folder / "suspended.txt"
+    with open(said, "w", encoding="utf-8") as output:  # a pipe that nobody reads would hold rank 0 up
+        process = subprocess.Popen([CLEAVE, "run", plan, "-n", "2", "--transport", "tcp", "--steps", str(FOR_EVER), "--checkpoint", place,
+                                    "--timeout", str(TIMEOUT_S), "--json"], stdout=output, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and said.stat().st_size == 0:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(TIMEOUT_S + 3)  # a launcher waits two seconds longer than its ranks
+    process.send_signal(signal.SIGCONT)
+    time.sleep(0.5)
+    alive = process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    code, errors = end(process)
+    check(f"suspended: it goes on, and saves when it is asked to: {code} {errors}", alive and code == 75)
+
+
+def closed(folder):
+    """Standard output is closed: nothing else gets its number, and the run saves before it says that it cannot write."""
+    plan = plan_for_two(folder)
+    for words in ([], ["-n", 2, "--transport", "tcp"]):
+        place = folder / f"closed-{len(words)}"
+        done = subprocess.run(["bash", "-c", 'exec "$@" >&-', "bash", CLEAVE, "run", plan, *map(str, words), "--steps", "4", "--checkpoint", place],
+                              stderr=subprocess.PIPE, text=True, check=False)
+        check(f"closed {words}", done.returncode == 1 and "cannot write to standard output" in done.stderr and saved_steps(place) == [4], done)
+
+
+def raced(folder):
+    """Of two runs for one new folder one goes on, whichever made it."""
+    plan = plan_for_two(folder)
+    for i in range(3 if SMALL else 8):
+        place = folder / f"raced-{i}"
+        both = [start(plan, "--steps", 4, "--seed", seed, "--checkpoint", place) for seed in (1, 2)]
+        codes = sorted(end(process)[0] for process in both)
+        check(f"raced {i}: {codes}", codes == [0, 2] and saved_steps(place) == [4])
+
+
 def launcher_killed(folder):
     """Its ranks notice: they save and end, and nothing stays in memory or in the table of processes."""
     plan, place = plan_for_two(folder), folder / "orphans"
@@ -273,4 +326,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, stopped, interrupted, asked_to_end, launcher_killed, restarted, shrunk, every, unfinished, owners, straggler)
+main(full, stopped, interrupted, asked_to_end, asked_twice, suspended, closed, raced, launcher_killed, restarted, shrunk, every, unfinished, owners, straggler)

@@ -243,6 +243,16 @@ def files_beside(folder):
     options = f"--job.config_file {folder / 'titan.toml'} --training.local_batch_size 2"
     code, out, err = cleave("estimate", "--from", "torchtitan", options, "--cluster", "1x8:h100-sxm")
     check("options over a configuration", code == 0 and "batch 16 sequences of 1024" in out, (code, out, err))
+    prices = []
+    for compiled in ("true", "false"):
+        (folder / "titan.toml").write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 1024\n'
+                                           f'[compile]\nenable = {compiled}\n')
+        code, out, err = cleave("estimate", "--from", "torchtitan", folder / "titan.toml", "--cluster", "1x8:h100-sxm")
+        prices.append((code, "torchtitan-compile" in out))
+    check("what is not compiled is priced as such", prices == [(0, True), (0, False)], prices)
+    for target in ("megatron-lm", "megatron-bridge", "torchtitan", "deepspeed", "accelerate-fsdp2", "nnscaler"):
+        code, out, err = cleave("plan", "llama-3-8b", "--cluster", "1x8:h100-sxm+1x6:h100-sxm", "--batch", 56, "--seq", 1024, "--target", target)
+        check(f"nodes of several sizes, {target}", code == 2 and "rule nodes: all nodes have as many devices" in err, (code, err))
 
 
 DEEPSEEK = {"model_type": "deepseek_v3", "hidden_size": 512, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 8,

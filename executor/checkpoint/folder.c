@@ -387,6 +387,35 @@ static bool check_saves(struct checkpoint_folder *folder, const struct program *
     return ok;
 }
 
+/* False: whoever made it has removed it since it was opened, because he could not go on. */
+static bool is_named_so(const struct checkpoint_folder *folder)
+{
+    struct stat named;
+    return stat(folder->path, &named) != 0 ? errno != ENOENT : same_folder(folder->path, folder->file);
+}
+
+static bool own_folder(struct checkpoint_folder *folder, struct error *err)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (!open_folder(folder, err) || !take_lock(folder, err))
+            return false;
+        if (is_named_so(folder))
+            return true;
+        give_up_lock(folder);
+        folder->file = folder->lock = -1;
+    }
+    return fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: cannot lock %s", folder->path);
+}
+
+void checkpoint_folder_forget(const char *path)
+{
+    int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0)
+        rmdir(path); /* refuses what is not empty */
+    if (file >= 0)
+        close(file);
+}
+
 bool checkpoint_folder_open(struct checkpoint_folder **out, const struct program *program, const struct run_options *o,
                             struct error *err)
 {
@@ -396,8 +425,8 @@ bool checkpoint_folder_open(struct checkpoint_folder **out, const struct program
     folder->file = folder->lock = -1;
     folder->keep = o->checkpoint_keep > 0 ? o->checkpoint_keep : 1;
     folder->overwrite = o->checkpoint_overwrite;
-    bool ok = checkpoint_path(folder->path, o->checkpoint_dir, "", err) && open_folder(folder, err) &&
-              take_lock(folder, err) && check_saves(folder, program, o, err);
+    bool ok = checkpoint_path(folder->path, o->checkpoint_dir, "", err) && own_folder(folder, err) &&
+              check_saves(folder, program, o, err);
     if (!ok) {
         give_up_lock(folder);
         free(folder);

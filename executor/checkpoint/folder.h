@@ -15,6 +15,8 @@ struct checkpoint_folder;
  */
 bool checkpoint_folder_open(struct checkpoint_folder **out, const struct program *program,
                             const struct run_options *options, struct error *err);
+/* Removes the folder that a run has made which does not go on, where it is empty and no other run owns it. */
+void checkpoint_folder_forget(const char *path);
 /* Clears a save that is not whole, and is the owner no longer. Accepts NULL. */
 void checkpoint_folder_close(struct checkpoint_folder *folder);
 

@@ -216,6 +216,7 @@ static bool clips(const struct launch *launch, const struct launch_context *cont
 }
 
 static const struct target_rule rules[] = {
+    LAUNCH_RULE_NODES,
     { "model",
       "the model is of a shape that the release has, or a llama: RMS norm, SwiGLU, rotary positions, no biases",
       "torchtitan/models/*/__init__.py", model_is_known, NULL },
