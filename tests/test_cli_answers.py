@@ -101,10 +101,10 @@ def certificates_of_kinds(folder):
            "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--fix", "tp=1,micro-batch=1", "--schedule", "zb-v", "-o", unbound)
     check("no gap to no bound", [key for key in json.loads(unbound.read_text())["certificate"] if key.endswith("gap")] == ["simulated_gap"])
     expect("check of no bound", 0, "claims nothing by the formula as a whole.*by kernels alone no plan is simulated shorter than", "check", unbound)
-    expect("no proof where time ended before", 0, r"no proof: the search ended before every configuration had a bound; .* configurations, 0 solved", "plan",
+    expect("first bounds where time ended before all else", 0, r"proof: no plan of the space is shorter than .* configurations, .* 0 solved, \d+ left", "plan",
            "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "-o", unbound)
-    check("no gap without a bound", [key for key in json.loads(unbound.read_text())["certificate"] if key.endswith("gap")] == [])
-    expect("check of what time ended", 0, "the certificate holds(.|\n)*were not looked at when the search ended: nothing is proven", "check", unbound)
+    check("a gap to these", "gap" in json.loads(unbound.read_text())["certificate"])
+    expect("check of what time ended", 0, "the certificate holds: no plan of .* configurations is shorter than", "check", unbound)
     expect("time ends while the space is listed", 0, "this is about plans with one mesh for each stage", "plan",
            "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "--space", "cp=1:2,turns=1:2", "-o", unbound)
     check("the space is that part", json.loads(unbound.read_text())["certificate"]["space"]["turns"] == [1])
@@ -206,6 +206,14 @@ def memories(_):
     check("the device's", result.returncode == 3 and "DOES NOT FIT" in lines["peak"] and "DOES NOT FIT" not in lines["host"], result)
 
 
+def hopeless(folder):
+    """State that all devices and hosts together cannot hold: nothing wider is searched, and what would fit is said."""
+    del folder
+    if not SMALL:
+        expect("a model that nothing can hold", 3, r"nothing fits: memory per device(.|\n)*  --cluster \d+x8:h100-sxm: ",
+               "plan", "llama-3-405b", "--cluster", "1x8:h100-sxm", "--batch", 128, "--seq", 8192)
+
+
 def shared_links(_):
     """Reductions of each micro-batch take from context-parallel transfers on the same links: layers that ask for both are chosen by what that costs.
     Once some of each stage had ZeRO 2, and the step was 12 % longer than with ZeRO 1 alone."""
@@ -216,4 +224,4 @@ def shared_links(_):
     check(f"plan: {steps[0]} s, with ZeRO 1 alone {steps[1]} s", steps[0] < 1.01 * steps[1])
 
 
-main(several, differs, certificates, remarks, memories, shared_links)
+main(several, differs, certificates, remarks, memories, hopeless, shared_links)

@@ -84,8 +84,7 @@ bool first_bounds_all(struct run *run)
     run->result->certificate.ideals = chain_ideals(&run->bench.chain);
     if (!open_lists(run))
         return false;
-    /* A time limit ends it in large spaces alone, whose narrower part was searched before: the best of some of the
-     * configurations is longer or shorter with more of them, as chance has it. 17,640 take 0.3 s. */
+    /* With a limit chance says which are seen; 17,640 take 0.3 s. Of large spaces the narrower part was searched. */
     bool is_large = run->config_count > LARGE_SPACE;
     for (int i = 0; i < run->config_count && !(is_large ? run_stops(run) : run_is_cancelled(run)); i++)
         if (!bound_config(run, i))

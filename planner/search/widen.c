@@ -139,6 +139,27 @@ static bool search_again(struct widener *w, struct widening *widening, uint64_t 
     return true;
 }
 
+/* *out: the optimizer's state, kept once, is more than all devices and hosts have. */
+static bool is_hopeless(const struct widener *w, bool *out, struct error *err)
+{
+    const struct space *space = &w->options->space;
+    double needed = 0, there = (double)w->facts->cluster->device_count * (double)facts_most_bytes(w->facts);
+    struct graph *graph = NULL;
+    if (!graph_take(&graph, w->model, space->batch, space->sequence, 1, err))
+        return false;
+    for (int i = 0; i < graph->weight_count; i++)
+        if (!graph->weights[i].frozen)
+            needed += (double)weight_elements(&graph->weights[i]) *
+                      (double)optimizer_bytes_per_element(&space->optimizer, space->dtype, &graph->weights[i]);
+    for (int t = 0; t < w->facts->cluster->type_count; t++) {
+        int64_t bytes = w->facts->cluster->types[t].device.host_memory_bytes; /* 0: nobody knows */
+        there += (double)w->facts->cluster->device_count * (double)(bytes > 0 ? bytes : INT64_MAX);
+    }
+    graph_free(graph);
+    *out = needed > there;
+    return true;
+}
+
 static bool widen(struct widener *w, struct widening *widening, struct search_options *own, widening_search *search,
                   void *self, struct search_result **out, struct error *err)
 {
@@ -147,10 +168,14 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
     space_keep_weights(&kept); /* what copies them in each pass is tried once nothing fits without */
     uint64_t set = 0, all = differing(widest, &w->options->space), further = all & differing(&kept, widest);
     int64_t batch = own->space.batch;
+    bool hopeless = false, good = is_hopeless(w, &hopeless, err);
     own->prices = &w->prices;
     own->rates = 1;
+    own->no_advice = !hopeless || w->options->no_advice;
+    if (hopeless)
+        return search_again(w, widening, 0, own, search, self, out, err);
     w->widest = &kept;
-    bool good = find_set(w, all & differing(&kept, &w->options->space), 0, batch, true, &set, err);
+    good = good && find_set(w, all & differing(&kept, &w->options->space), 0, batch, true, &set, err);
     w->widest = set ? &kept : widest;
     if (!good || (!set && further && !find_set(w, all, further, batch, true, &set, err)))
         return false;
