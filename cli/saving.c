@@ -21,9 +21,10 @@ static _Atomic int64_t asked_ns;
  * the program. */
 static void on_end(int number)
 {
-    if (atomic_exchange(&asked_to_end, 1) == 0) {
-        atomic_store(&asked_ns, clock_now_ns());
-    } else if (clock_now_ns() - atomic_load(&asked_ns) > ONE_REQUEST_NS) {
+    int64_t first_ns = 0, now_ns = clock_now_ns();
+    if (atomic_compare_exchange_strong(&asked_ns, &first_ns, now_ns)) {
+        atomic_store(&asked_to_end, 1);
+    } else if (now_ns - first_ns > ONE_REQUEST_NS) {
         signal(number, SIG_DFL);
         raise(number);
     }

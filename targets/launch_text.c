@@ -5,7 +5,7 @@
 
 int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context)
 {
-    int64_t devices = launch_devices(launch), each = min_i64(max_i64(context->devices_per_node, 1), devices);
+    int64_t devices = launch_devices(launch), each = max_i64(1, min_i64(context->devices_per_node, devices));
     while (devices % each != 0)
         each--;
     return context->devices_per_node > 0 ? each : devices;
