@@ -104,7 +104,12 @@ def certificates_of_kinds(folder):
     expect("first bounds where time ended before all else", 0, r"proof: no plan of the space is shorter than .* configurations, .* 0 solved, \d+ left", "plan",
            "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "-o", unbound)
     check("a gap to these", "gap" in json.loads(unbound.read_text())["certificate"])
-    expect("check of what time ended", 0, "the certificate holds: no plan of .* configurations is shorter than", "check", unbound)
+    expect("check of first bounds", 0, "the certificate holds: no plan of .* configurations is shorter than", "check", unbound)
+    large = "turns=2:4,cp=1:2:4,slices=1:2,bucket=0:25MiB:4MiB:100MiB,prefetch=1:0:2:3:4"  # without a narrower part that is searched before
+    expect("no proof where time ended before", 0, r"no proof: the search ended before every configuration had a bound; .* configurations, 0 solved", "plan",
+           "gpt2", "--cluster", "4x8:a100-sxm-80", "--batch", 256, "--time-limit", "1e-6", "--space", large, "-o", unbound)
+    check("no gap without a bound", [key for key in json.loads(unbound.read_text())["certificate"] if key.endswith("gap")] == [])
+    expect("check of what time ended", 0, "the certificate holds(.|\n)*were not looked at when the search ended: nothing is proven", "check", unbound)
     expect("time ends while the space is listed", 0, "this is about plans with one mesh for each stage", "plan",
            "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "--space", "cp=1:2,turns=1:2", "-o", unbound)
     check("the space is that part", json.loads(unbound.read_text())["certificate"]["space"]["turns"] == [1])
