@@ -6,6 +6,7 @@
 #include "host/file.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define VERB(symbol) extern const struct verb verb_##symbol;
@@ -106,6 +107,18 @@ static int write_completion(const struct cli *cli, const char *shell)
     return end_output(cli->out, cli->talk, (int)err.kind);
 }
 
+/* A search keeps what it has found on the stack, 1.4 MB of it: whoever has less would end by a signal. */
+static bool stack_suffices(FILE *talk)
+{
+    enum { LEAST_KIB = 4096, USUAL_KIB = 8192 };
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur == RLIM_INFINITY || stack.rlim_cur >> 10 >= LEAST_KIB)
+        return true;
+    fprintf(talk, "error: expected a stack of %d KiB, found a limit of %llu KiB: type ulimit -s %d\n", LEAST_KIB,
+            (unsigned long long)stack.rlim_cur >> 10, USUAL_KIB);
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     file_open_standard();
@@ -116,6 +129,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "error: out of memory\n");
         return ERROR_ENVIRONMENT;
     }
+    if (!stack_suffices(talk))
+        return ERROR_ENVIRONMENT;
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
         help(argc < 2 ? talk : out);
         return argc < 2 ? ERROR_INPUT : end_output(out, talk, ERROR_NONE);

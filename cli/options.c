@@ -46,6 +46,9 @@ static bool number(const struct verb *verb, const struct option *option, const c
         (option->type == OPTION_INT && parsed != floor(parsed)))
         return fail(err, "cleave %s: --%s: expected %s, found '%s'", verb->name, option->name,
                     option->type == OPTION_INT ? "a whole number" : "a number", value);
+    if ((parsed < option->min || parsed > option->max) && option->type == OPTION_INT)
+        return fail(err, "cleave %s: --%s: expected %.0f to %.0f, found %s", verb->name, option->name, option->min,
+                    option->max, value);
     if (parsed < option->min || parsed > option->max)
         return fail(err, "cleave %s: --%s: expected %.15g to %.15g, found %s", verb->name, option->name, option->min,
                     option->max, value);

@@ -221,6 +221,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     enum transport_start start;
     (void)operand_count;
     const struct device *device = measuring_backend(a->backend, err);
+    launch_follow(cli->environment);
     if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err))
         return ERROR_INPUT;
     if (!inputs_can_write(a->output, err))

@@ -12,6 +12,7 @@
 #include "executor/gpu/nccl_environment.h"
 #include "executor/run.h"
 #include "host/file.h"
+#include "host/machine.h"
 #include "planner/sim/simulate.h"
 #include "profiler/resident.h"
 #include <math.h>
@@ -195,7 +196,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.step_count = a->steps;
     o.seed = (uint64_t)a->seed;
     saving_set(&o, &a->saving, NULL); /* what it says was read before */
-    o.hf_folder = a->saving.resume ? NULL : weights->from;
+    o.hf_folder = o.resume_dir ? NULL : weights->from;
     o.hf_export = weights->export.like ? &weights->export : NULL;
     o.on_logits = a->logits ? on_logits : NULL;
     o.timeout_s = a->timeout_s;
@@ -410,6 +411,33 @@ static bool check_placement(const struct launch *launch, const struct run_argume
                 launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, place, fanout);
 }
 
+/* Of a host that lacks it the system ends whatever fills its memory. Devices with memory of their own say so
+ * themselves. */
+static bool check_memory(const struct launch *launch, const struct device *device, const struct program *program,
+                         struct error *err)
+{
+    const struct plan *plan = program->plan;
+    const int64_t memory_bytes = host_memory_bytes();
+    char needed[TEXT_NUMBER_BYTES], there[TEXT_NUMBER_BYTES];
+    int first = launch->local_count > 0 ? launch->rank - launch->local_rank : launch->rank;
+    int end = !launch->launcher ? plan->rank_count : first + (launch->local_count > 0 ? launch->local_count : 1);
+    double needed_bytes = 0;
+    if (!device->computes || device->transfer)
+        return true;
+    for (int s = 0; s < plan->stage_count; s++) {
+        int from = max_int(plan->stages[s].first_rank, first);
+        int to = min_int(plan->stages[s].first_rank + plan_stage_rank_count(plan, s), end);
+        needed_bytes += (double)max_int(to - from, 0) *
+                        ((double)program->stages[s].arena_bytes + (double)program->stages[s].host_bytes);
+    }
+    return memory_bytes == 0 || needed_bytes <= (double)memory_bytes ||
+           fail_kind(err, ERROR_ENVIRONMENT,
+                     "the plan's ranks on this host hold %s, and it has %s of memory: plan for smaller devices, as in "
+                     "--cluster 1x4:cpu@memory=2GiB, or run on more hosts",
+                     text_bytes_enough(needed, needed_bytes < 9e18 ? (int64_t)needed_bytes : INT64_MAX),
+                     text_bytes(there, memory_bytes));
+}
+
 /* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint,
  * for which *made_folder says whether the folder is new. */
 static bool check_outputs(const struct launch *launch, const struct run_arguments *a, const struct program *program,
@@ -435,8 +463,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     bool made_folder = false, made_hf_folder = false;
     int code = ERROR_NONE;
     (void)operand_count;
-    if (a->saving.checkpoint && a->saving.grace_s > 0)
+    if (saving_graces(&a->saving))
         saving_catch_signals(); /* before all that takes time: what is asked then is done after the first step */
+    launch_follow(cli->environment);
     enum transport_start start;
     const struct device *device = check_rates(a, err) ? device_find(a->backend, err) : NULL;
     if (!device || !transport_start(a->transport, &start, err) || !check_weights(a, device, start, err) ||
@@ -458,7 +487,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     if (!check_nccl(a, device, err) || !check_kernels(a, device, err) || !check_placement(&launch, a, &in, err) ||
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
-        (device->check && !device->check(program, err)))
+        (device->check && !device->check(program, err)) || !check_memory(&launch, device, program, err))
         goto cleanup;
     const struct hf_request request = { .from = a->from_hf,
                                         .to = a->to_hf,
@@ -466,7 +495,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                                         .overwrite = a->overwrite_hf,
                                         .writes = launch.rank == 0,
                                         .speaks = launch.rank == 0 && !is_launcher(&launch, start),
-                                        .begins = !a->saving.resume };
+                                        .begins = saving_begins(&a->saving) };
+    if (a->saving.resume && request.begins && request.speaks)
+        fprintf(cli->talk, "note: %s holds no checkpoint yet: the run begins at step 1\n", a->saving.resume);
     if (!check_outputs(&launch, a, program, &made_folder, &made_hf_folder, err) ||
         !hf_weights_open(&weights, &in, &request, err))
         goto cleanup;

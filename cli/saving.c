@@ -17,6 +17,15 @@
 static atomic_int asked_to_end; /* a signal handler has no other way to say so */
 static _Atomic int64_t asked_ns;
 
+/* Nobody reads what the run says: it need not go on, and what it has come to is kept. */
+static void on_unread(int number)
+{
+    int64_t first_ns = 0;
+    (void)number;
+    atomic_compare_exchange_strong(&asked_ns, &first_ns, clock_now_ns());
+    atomic_store(&asked_to_end, 1);
+}
+
 /* One request may come as several signals: `timeout` sends its own to the process and to its group. A later one ends
  * the program. */
 static void on_end(int number)
@@ -36,14 +45,25 @@ static sigset_t caught_signals(void)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGHUP);
     return set;
+}
+
+/* What nohup and shells have a process ignore it goes on to ignore. */
+static void catch_signal(int number, void (*handler)(int number))
+{
+    const struct sigaction action = { .sa_handler = handler, .sa_flags = (int)SA_RESTART };
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
 }
 
 void saving_catch_signals(void)
 {
-    const struct sigaction action = { .sa_handler = on_end, .sa_flags = (int)SA_RESTART };
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
+    catch_signal(SIGTERM, on_end);
+    catch_signal(SIGUSR1, on_end);
+    catch_signal(SIGHUP, on_end);
+    catch_signal(SIGPIPE, on_unread);
     const sigset_t caught = caught_signals();
     sigprocmask(SIG_UNBLOCK, &caught, NULL); /* the launcher has started this rank with them blocked */
 }
@@ -71,14 +91,30 @@ static bool read_every(const char *text, int64_t *steps, double *seconds, struct
     return true;
 }
 
+/* So that a job that is queued again can be the same command from its first time on. */
+bool saving_begins(const struct saving_arguments *s)
+{
+    return !s->resume || (s->checkpoint && strcmp(s->resume, s->checkpoint) == 0 && checkpoint_is_empty(s->checkpoint));
+}
+
+bool saving_graces(const struct saving_arguments *s)
+{
+    return s->checkpoint && s->grace_s != 0;
+}
+
+static double grace_s(const struct saving_arguments *s)
+{
+    return !saving_graces(s) ? 0 : s->grace_s < 0 ? GRACE_S : s->grace_s;
+}
+
 bool saving_set(struct run_options *o, const struct saving_arguments *s, struct error *err)
 {
     o->checkpoint_dir = s->checkpoint;
     o->checkpoint_keep = s->keep;
     o->checkpoint_overwrite = s->overwrite;
-    o->resume_dir = s->resume;
-    o->grace_s = s->grace_s;
-    o->asked_to_end = s->checkpoint && s->grace_s > 0 ? &asked_to_end : NULL;
+    o->resume_dir = saving_begins(s) ? NULL : s->resume;
+    o->grace_s = grace_s(s);
+    o->asked_to_end = saving_graces(s) ? &asked_to_end : NULL;
     return !s->every || read_every(s->every, &o->checkpoint_every, &o->checkpoint_every_s, err);
 }
 
@@ -86,7 +122,14 @@ bool saving_check(const struct saving_arguments *s, const struct run_options *op
                   bool owns, bool *made, struct error *err)
 {
     struct checkpoint_folder *folder = NULL;
-    const char *without = s->every ? "--every" : s->overwrite ? "--overwrite" : s->restarts > 0 ? "--restarts" : NULL;
+    const char *without = s->every                       ? "--every"
+                          : s->overwrite                 ? "--overwrite"
+                          : s->restarts > 0              ? "--restarts"
+                          : s->keep > 0                  ? "--keep"
+                          : s->grace_s != GRACE_NOT_SAID ? "--grace"
+                                                         : NULL;
+    if (s->resume && !s->resume[0])
+        return fail(err, "--resume: expected a folder, found \"\"");
     if (!s->checkpoint)
         return !without || fail(err, "%s is about saving: give --checkpoint DIR, too", without);
     if (!file_check_folder(s->checkpoint, made, err))
@@ -256,7 +299,7 @@ static bool launch_once(const struct cli *cli, const struct saving_arguments *s,
 {
     *end = (struct launch_end){ .dead = -1 };
     const struct launch_local local = {
-        .program = program, .timeout_s = job->timeout_s, .grace_s = s->checkpoint ? s->grace_s : 0, .end = end
+        .program = program, .timeout_s = job->timeout_s, .grace_s = grace_s(s), .end = end
     };
     const sigset_t caught = caught_signals();
     sigset_t before;

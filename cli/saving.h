@@ -12,10 +12,10 @@ struct saving_arguments {
     double grace_s;
     bool overwrite, shrink;
 };
-enum { GRACE_S = 30 };
+enum { GRACE_S = 30, GRACE_NOT_SAID = -1 };
 #define SAVING_DEFAULTS                                                                                                \
     {                                                                                                                  \
-        .keep = 1, .grace_s = GRACE_S                                                                                  \
+        .grace_s = GRACE_NOT_SAID                                                                                      \
     }
 #define SAVING_OF(holder, part, field) (offsetof(holder, part) + offsetof(struct saving_arguments, field))
 #define SAVING_OPTIONS(holder, part)                                                                                   \
@@ -35,6 +35,10 @@ enum { GRACE_S = 30 };
         FLAG_OPTION("shrink", SAVING_OF(holder, part, shrink),                                                         \
                     "with --restarts, on one host: after a death by a new plan for one rank less")
 
+/* Whether the run begins at step 1: also with --resume, where that is the folder it saves in and none is there yet. */
+bool saving_begins(const struct saving_arguments *saving);
+/* Whether a request to end is met by a save. */
+bool saving_graces(const struct saving_arguments *saving);
 /* Sets what the options say; fails where they say nothing that can be. */
 bool saving_set(struct run_options *out, const struct saving_arguments *saving, struct error *err);
 /* Asks, before hours of work, whether the run could save: *made says that the folder is new. owns: this process has

@@ -45,6 +45,8 @@ bool launch_check_hosts(struct rendezvous *rendezvous, const struct cluster *clu
 
 /* The variable by which a local launch names the run's status page (status_open) to its processes. */
 #define LAUNCH_STATUS_VARIABLE "CLEAVE_STATUS_PAGE"
+/* Takes the end of the launcher that started this process, if one of ours did, for a SIGTERM. */
+void launch_follow(launch_environment *environment);
 /* Signals within this time are one request to end. */
 enum { ONE_REQUEST_NS = 1000000000 };
 

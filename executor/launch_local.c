@@ -15,8 +15,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, GRACE_SLACK_S = 1, FAREWELL_S = 5, NUMBER_BYTES = 16 };
+enum {
+    LOOK_NS = 50000000,
+    FEW_LOOKS = 10,
+    GRACE_LOOKS = 60,
+    LAUNCH_SLACK_S = 2,
+    GRACE_SLACK_S = 1,
+    FAREWELL_S = 5,
+    NUMBER_BYTES = 16
+};
 #define MEETING_HOST "127.0.0.1"
+
+/* By which a rank knows its launcher's number. */
+#define LAUNCHER_VARIABLE "CLEAVE_LAUNCHER"
 
 /* All that is started and how it went. */
 struct team {
@@ -25,7 +36,7 @@ struct team {
     const char *page;
     pid_t *children; /* 0: has ended */
     int child_count, alive;
-    pid_t group;
+    pid_t group, launcher;
     int result; /* of waitpid(), of the first child that did not end well; else 0 */
     /* of a meeting */
     int listener, port;
@@ -62,6 +73,7 @@ static void prepare_rank(const struct team *team, int rank)
     set_number("LOCAL_WORLD_SIZE", team->child_count);
     setenv("MASTER_ADDR", MEETING_HOST, 1);
     set_number("CLEAVE_MASTER_PORT", team->port);
+    set_number(LAUNCHER_VARIABLE, (int)team->launcher);
     setenv("CLEAVE_JOB_TOKEN", team->token, 1);
     if (rank == 0) {
         set_number("CLEAVE_LISTENER", team->listener);
@@ -72,7 +84,8 @@ static void prepare_rank(const struct team *team, int rank)
 static void run_child(const struct team *team, int index, const char *const *arguments)
 {
     setpgid(0, team->group);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* a launcher that is killed outright takes its ranks along */
+    /* A launcher that is killed outright takes its ranks along. A rank that is stopped hears only what continues it. */
+    prctl(PR_SET_PDEATHSIG, team->launch->start == START_LIBRARY ? SIGTERM : SIGCONT);
     if (team->page)
         setenv(LAUNCH_STATUS_VARIABLE, team->page, 1);
     if (team->launch->start == START_LIBRARY)
@@ -81,6 +94,26 @@ static void run_child(const struct team *team, int index, const char *const *arg
         prepare_rank(team, index);
     execvp(arguments[0], (char *const *)(uintptr_t)arguments);
     _exit(errno == ENOENT ? 127 : 126);
+}
+
+static volatile pid_t followed; /* the launcher, for a signal handler */
+
+static void look_after_launcher(int number)
+{
+    (void)number;
+    if (getppid() != followed)
+        raise(SIGTERM);
+}
+
+void launch_follow(launch_environment *environment)
+{
+    const struct sigaction action = { .sa_handler = look_after_launcher, .sa_flags = (int)SA_RESTART };
+    const char *launcher = environment(LAUNCHER_VARIABLE);
+    if (!launcher)
+        return;
+    followed = (pid_t)atoi(launcher);
+    sigaction(SIGCONT, &action, NULL);
+    look_after_launcher(SIGCONT); /* it may have ended before this process could hear of it */
 }
 
 /* ---- starting ---- */
@@ -121,11 +154,12 @@ static void stop_listening(struct team *team)
     team->listener = -1;
 }
 
-static void end_all(struct team *team)
+/* looks: how often it is seen whether they have ended, before they are made to. */
+static void end_all(struct team *team, int looks)
 {
     int result;
     kill(-team->group, SIGTERM);
-    for (int i = 0; i < GRACE_LOOKS && team->alive > 0; i++) {
+    for (int i = 0; i < looks && team->alive > 0; i++) {
         for (pid_t ended; (ended = waitpid(-team->group, &result, WNOHANG)) > 0;)
             team->alive--;
         if (team->alive > 0)
@@ -136,15 +170,18 @@ static void end_all(struct team *team)
         team->alive--;
 }
 
-/* Ctrl-C and a request to end reach the launcher alone: it passes them on. They are blocked while it waits. */
+/* Ctrl-C and a request to end reach the launcher alone: it passes them on. They are blocked while it waits; what nohup
+ * and shells have it ignore would come nevertheless where it is blocked, and is left out. */
 static sigset_t end_signals(void)
 {
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGUSR1);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction now;
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&set, signals[i]);
+    }
     return set;
 }
 
@@ -156,6 +193,7 @@ static void hear_in_child(const struct team *team)
     if (team->launch->grace_s > 0 && team->launch->start == START_MEETING) {
         sigdelset(&set, SIGTERM);
         sigdelset(&set, SIGUSR1);
+        sigdelset(&set, SIGHUP);
     }
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
@@ -184,7 +222,7 @@ static bool start_all(struct team *team, struct error *err)
         team->alive++;
     }
     if (!ok && team->alive > 0)
-        end_all(team);
+        end_all(team, GRACE_LOOKS);
     free(arguments);
     return ok;
 }
@@ -287,8 +325,10 @@ static void watch_all(struct team *team, struct ending *verdict)
             verdict->signal && (again || asked_ns == 0 || passed(asked_ns, team->launch->grace_s + GRACE_SLACK_S));
         verdict->stuck = timeout_s > 0 && passed(since_ns, timeout_s + LAUNCH_SLACK_S);
         if (late || verdict->stuck || passed(well_ns, FAREWELL_S)) {
+            /* ranks that had their time to end by themselves, and have not, hear nothing; mpirun has ranks to end */
+            bool deaf = late && asked_ns > 0 && !again && team->launch->start == START_MEETING;
             describe(team, verdict);
-            end_all(team);
+            end_all(team, deaf ? FEW_LOOKS : GRACE_LOOKS);
             return;
         }
     }
@@ -312,7 +352,8 @@ static bool explain(const struct team *team, const struct ending *verdict, struc
     else if (WIFSIGNALED(result))
         fail_kind(err, ERROR_ENVIRONMENT, "mpirun was ended by signal %d; last seen: %s", WTERMSIG(result), where);
     else
-        fail_kind(err, ERROR_ENVIRONMENT, "the run failed with code %d; last seen: %s", WEXITSTATUS(result), where);
+        fail_kind(err, WEXITSTATUS(result) == ERROR_INPUT ? ERROR_INPUT : ERROR_ENVIRONMENT,
+                  "the run failed with code %d; last seen: %s", WEXITSTATUS(result), where);
     return false;
 }
 
@@ -343,6 +384,7 @@ bool launch_run(const struct launch_local *launch, struct error *err)
     char page[STATUS_PATH_BYTES];
     struct team team = { .launch = launch,
                          .child_count = launch->start == START_LIBRARY ? 1 : launch->rank_count,
+                         .launcher = getpid(),
                          .listener = -1 };
     team.children = calloc((size_t)team.child_count, sizeof *team.children);
     bool ok = team.children || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", launch->rank_count);

@@ -300,6 +300,8 @@ bool file_check_folder(const char *path, bool *made, struct error *err)
                            errno == ENOENT ? " (the folder above does not exist)" : file_write_hint(errno));
     if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
         return fail_kind(err, ERROR_INPUT, "%s: expected a folder, found a file", path);
+    if (!new &&access(path, F_OK) != 0 && errno == ENOENT)
+        return fail_kind(err, ERROR_INPUT, "%s: expected a folder, found a link to nothing", path);
     bool fits = snprintf(inside, sizeof inside, "%s/check", path) < (int)sizeof inside;
     if ((fits || fail_kind(err, ERROR_INPUT, "%s: the path is too long", path)) && check_beside(inside, err)) {
         *made = new;

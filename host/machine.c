@@ -49,6 +49,12 @@ int64_t host_cache_bytes(void)
     return largest > 0 ? largest : UNNAMED;
 }
 
+int64_t host_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
+}
+
 void host_machine_read(struct host_machine *machine)
 {
     *machine = (struct host_machine){ .cores = host_core_count() };
@@ -62,8 +68,7 @@ void host_machine_read(struct host_machine *machine)
     snprintf(machine->system, sizeof machine->system, "%.64s %.64s %.32s%s%.80s", names.sysname, names.release,
              names.machine, release[0] ? ", " : "", release);
     snprintf(machine->host, sizeof machine->host, "%.255s", names.nodename);
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    machine->memory_bytes = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
+    machine->memory_bytes = host_memory_bytes();
 }
 
 void host_machine_text(const struct host_machine *machine, char *out, size_t size)

@@ -14,6 +14,8 @@ struct host_machine {
 };
 /* Never fails: what cannot be learnt stays general. */
 void host_machine_read(struct host_machine *machine);
+/* Of the machine's memory; 0: unknown. */
+int64_t host_memory_bytes(void);
 /* One line without the host's name: processor, cores, memory, system. */
 void host_machine_text(const struct host_machine *machine, char *out, size_t size);
 /* Cores that this process may use, at least 1. */

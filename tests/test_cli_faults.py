@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`cleave run` when a rank stops, dies or is interrupted, and output that cannot be written. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
+import ctypes
 import fcntl
 import json
 import os
@@ -12,6 +13,7 @@ import time
 from calls import ALL, CLEAVE, SMALL, check, expect, main, process_of_rank, run
 
 TIMEOUT_S, FOR_EVER = 4 if SMALL else 3, 10 ** 9
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def plan_for_two(folder):
@@ -69,6 +71,43 @@ def stopped(folder):
                 check(f"{name}: the last line: {errors}", lines and re.match(rf"error: rank {rank}( on host \S+)? died(, rank \d.*)?; last seen: {where}", lines[-1]))
 
 
+def unread(folder):
+    """Nobody reads what the run says, or its terminal has gone: it saves and ends. Under nohup it goes on."""
+    plan = plan_for_two(folder)
+    for words in ([], ["-n", 2, "--transport", "tcp"]):
+        place = folder / f"unread-{len(words)}"
+        place.mkdir()
+        process = start(plan, *words, "--steps", FOR_EVER, "--checkpoint", place / "pipe")
+        wait_for_steps(process, 1)
+        process.stdout.close()
+        code, errors = process.wait(timeout=120), process.stderr.read()
+        check(f"unread {words}: code 75: {code} {errors}", code == 75 and saved_steps(place / "pipe"))
+        process = start(plan, *words, "--steps", FOR_EVER, "--checkpoint", place / "terminal")
+        wait_for_steps(process)
+        process.send_signal(signal.SIGHUP)
+        code, errors = end(process)
+        check(f"unread {words}: SIGHUP: code 75: {code} {errors}", code == 75 and saved_steps(place / "terminal"))
+        process = subprocess.Popen(["nohup", CLEAVE, "run", plan, *map(str, words), "--steps", "200", "--checkpoint", place / "nohup"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for_steps(process)
+        process.send_signal(signal.SIGHUP)
+        code, errors = end(process)
+        check(f"unread {words}: nohup: {code} {errors}", code == 0 and saved_steps(place / "nohup") == [200])
+
+
+def too_little(folder):
+    """What the host or the shell lacks is said beforehand: memory for the ranks' arenas, a stack."""
+    plan = plan_for_two(folder)
+    edited = json.loads(plan.read_text())
+    edited["decisions"]["vocab_multiple"] = 1 << 31
+    (folder / "wide.json").write_text(json.dumps(edited))
+    for words in ([], ["-n", 2, "--transport", "tcp"]):
+        expect(f"too little memory {words}", 1, r"the plan's ranks on this host hold [\d.]+ TiB, and it has .* of memory: plan for smaller devices", "run",
+               folder / "wide.json", *words, "--steps", 1)
+    small = subprocess.run(["bash", "-c", 'ulimit -s 1024; exec "$@"', "bash", CLEAVE, "show", plan], capture_output=True, text=True, check=False)
+    check("too little stack", small.returncode == 1 and "expected a stack of 4096 KiB, found a limit of 1024 KiB: type ulimit -s 8192" in small.stderr, small)
+
+
 def interrupted(folder):
     """Before the first checkpoint: the folder that the run made is gone; one that was there stays."""
     plan, old = plan_for_two(folder), folder / "old"
@@ -119,6 +158,9 @@ def asked_to_end(folder):
     process.send_signal(signal.SIGTERM)
     code, errors = end(process)
     check(f"grace: too late: {code} {errors}", code == 1 and "ended by signal 15" in errors)
+    expect("saving: --resume of nothing", 2, '--resume: expected a folder, found ""', "run", plan, "--steps", 1, "--resume", "")
+    for words in (("--grace", 30), ("--keep", 1)):
+        expect(f"saving: {words[0]} without a folder", 2, f"{words[0]} is about saving: give --checkpoint DIR, too", "run", plan, "--steps", 1, *words)
 
 
 def asked_twice(folder):
@@ -190,6 +232,25 @@ def launcher_killed(folder):
             time.sleep(0.05)
         check(f"launcher killed, {transport}: its ranks end", not any(os.path.exists(f"/proc/{pid}") for pid in ranks))
         check(f"launcher killed, {transport}: they saved", len(saved_steps(place)) == 1)
+    for words in (("--checkpoint", place, "--overwrite"), ()):
+        # one of them is stopped, and whoever gets the orphans is of their session, as in a container: then the system wakes nobody
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        process = start(plan, "-n", 2, "--transport", "tcp", "--steps", FOR_EVER, *words)
+        wait_for_steps(process)
+        ranks = [process_of_rank(rank, plan) for rank in (0, 1)]
+        os.kill(ranks[0], signal.SIGSTOP)
+        process.kill()
+        process.wait()  # and not for the end of its output, which ranks that are left hold open
+        process.stdout.close()
+        process.stderr.close()
+        begin = time.monotonic()
+        while ranks and time.monotonic() - begin < 20:
+            ranks = [rank for rank in ranks if os.waitpid(rank, os.WNOHANG)[0] == 0]
+            time.sleep(0.05)
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0)
+        check(f"launcher killed, a rank stopped {words}: both end: {ranks}", not ranks)
+        for rank in ranks:
+            os.kill(rank, signal.SIGKILL)
 
 
 def restarted(folder):
@@ -255,7 +316,7 @@ def unfinished(folder):
                 (place / name / f"rank-{rank}.safetensors").write_text("x")
         for name in others:
             (place / name).write_text("x")
-        expect(f"unfinished: a run over {transport}", 0, "median", "run", plan, "-n", 2, "--transport", transport, "--steps", 1, "--checkpoint", place)
+        expect(f"unfinished: a run over {transport}", 0, "median", "run", plan, "-n", 2, "--transport", transport, "--steps", 1, "--checkpoint", place, "--overwrite")
         left = sorted(os.listdir(place))
         check(f"unfinished: cleared over {transport}: {left}", [name for name in left if not re.fullmatch(r"step-1\.save-\d+", name)] == sorted(others) and
               len(left) == len(others) + 1)
@@ -285,13 +346,33 @@ def owners(folder):
         end(first)
         while locked(place):  # ranks of a launcher that was killed save and end
             time.sleep(0.05)
-    expect("owners: a run that came further", 2, "came further: go on from it with --resume .*, replace it with --overwrite, or choose another", "run", plan,
-           "--steps", 1, "--checkpoint", place)
+    def kept():
+        return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    before = kept()
+    for words in ((), ("--learning-rate", "1e-2"), ("--every", 1), ("-n", 2, "--transport", "tcp")):
+        expect(f"owners: an earlier run {words}", 2, r"holds step \d+ of an earlier run: go on from it with --resume .*, replace it with --overwrite, or choose another",
+               "run", plan, "--steps", FOR_EVER, *words, "--checkpoint", place)
+    check("owners: nothing is touched", kept() == before)
     expect("owners: another seed", 2, "of another seed, 1: go on from it with --resume .* --seed 1", "run", plan, "--seed", 2, "--steps", FOR_EVER, "--checkpoint", place)
     expect("owners: asked for", 0, "median", "run", plan, "--steps", 2, "--checkpoint", place, "--overwrite", "--seed", 2)
-    expect("owners: the same again", 0, "median", "run", plan, "--steps", 2, "--checkpoint", place, "--seed", 2)
+    expect("owners: the same again", 2, "holds step 2 of an earlier run", "run", plan, "--steps", 2, "--checkpoint", place, "--seed", 2)
     expect("owners: it goes on", 0, "median", "run", plan, "--steps", 5, "--every", 1, "--keep", 2, "--checkpoint", place, "--resume", place, "--seed", 2)
     check("owners: two are kept", sorted(re.sub(r"\.save.*", "", name) for name in os.listdir(place)) == ["step-4", "step-5"])
+    expect("owners: an older save", 2, "holds step 5 of an earlier run", "run", plan, "--steps", 6, "--checkpoint", place, "--seed", 2,
+           "--resume", next(place / name for name in os.listdir(place) if name.startswith("step-4")))
+
+
+def queued(folder):
+    """A job that is queued again may be the same command from its first time on: --resume of the folder that it saves in, where nothing is yet."""
+    plan, place = plan_for_two(folder), folder / "queued"
+    for transport in ("threads", "tcp"):
+        words = ("run", plan, "-n", 2, "--transport", transport, "--checkpoint", place / transport, "--resume", place / transport)
+        place.mkdir(exist_ok=True)
+        first = expect(f"queued: the first time over {transport}", 0, "median", *words, "--steps", 2)
+        check(f"queued: it says so once over {transport}", first.stderr.count("holds no checkpoint yet: the run begins at step 1") == 1, first)
+        again = expect(f"queued: the second time over {transport}", 0, "median", *words, "--steps", 4)
+        check(f"queued: it goes on over {transport}", "no checkpoint yet" not in again.stderr and saved_steps(place / transport) == [4], again)
+    expect("queued: elsewhere", 2, "expected a checkpoint in .*, found none|cannot read", "run", plan, "--steps", 2, "--checkpoint", place / "a", "--resume", place / "b")
 
 
 def straggler(folder):
@@ -326,4 +407,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, stopped, interrupted, asked_to_end, asked_twice, suspended, closed, raced, launcher_killed, restarted, shrunk, every, unfinished, owners, straggler)
+main(full, too_little, stopped, interrupted, unread, asked_to_end, asked_twice, suspended, closed, raced, launcher_killed, restarted, shrunk, every, unfinished, owners, queued, straggler)

@@ -64,7 +64,7 @@ def rates(folder):
     resumed = expect("rates: resumed", 0, '"summary"', "run", plan, "--steps", 7, "--json", *fallen, "--resume", half, "--checkpoint", rest)
     check("rates: resumed, the same losses", losses_of(resumed) == losses_of(straight)[4:], resumed)
     check("rates: resumed, the same bits", tensors_of(rest, 7) == tensors_of(whole, 7))
-    run("run", plan, "--steps", 7, "--resume", half, "--checkpoint", rest, *fallen[:4])
+    run("run", plan, "--steps", 7, "--resume", half, "--checkpoint", rest, "--overwrite", *fallen[:4])
     check("rates: without the options other bits", tensors_of(rest, 7) != tensors_of(whole, 7))
     for options, pattern in ((["--decay-steps", 0], "--decay-steps: expected 1 to"), (["--decay-steps", 2.5], "--decay-steps: expected a whole number"),
                              (["--warmup", 9, "--decay-steps", 9], "--decay-steps 9: expected a step after the warm-up: more than --warmup 9"),
@@ -143,7 +143,7 @@ def limits(folder):
     old, small = files_of(saved), {"file_bytes": 20 << 10}
     for transport in ("threads", "tcp"):
         for place in (folder / "new", empty, saved):
-            job = ["run", plan, "-n", 2, "--transport", transport, "--steps", 2, "--checkpoint", place]
+            job = ["run", plan, "-n", 2, "--transport", transport, "--steps", 2, "--checkpoint", place, "--overwrite"]
             expect(f"limits: a checkpoint in {place.name} over {transport}", 1, too_large, *job, **small)
         check(f"limits: what a run over {transport} made is gone", not (folder / "new").exists())
         check(f"limits: what was there before a run over {transport} stays", empty.is_dir() and not list(empty.iterdir()) and

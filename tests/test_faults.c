@@ -9,6 +9,7 @@
 #include "tests/started_ranks.h"
 #include "base/text.h"
 #include "executor/backends.h"
+#include "executor/checkpoint/folder.h"
 #include "executor/launch.h"
 #include "executor/run.h"
 #include "planner/program/geometry.h"
@@ -315,12 +316,11 @@ static const char *expected_cause(const struct trial *t, bool threads, char caus
 /* A whole checkpoint, or none: it can be resumed. Whether there was one. */
 static bool check_checkpoint(struct trial *t, const char *name, const struct started *s)
 {
-    char folder[PATH_BYTES], manifest[PATH_BYTES + 32];
+    char folder[PATH_BYTES];
     struct error error = { 0 };
     snprintf(folder, sizeof folder, "%s/checkpoint", s->folder);
-    snprintf(manifest, sizeof manifest, "%s/manifest.json", folder);
     t->folder = s->folder;
-    if (access(manifest, F_OK) != 0)
+    if (checkpoint_is_empty(folder))
         return false;
     ck_assert_msg(run_ranks(t, "threads", NULL, NULL, folder, &error), "%s: %s", name, error.message);
     return true;

@@ -418,7 +418,7 @@ START_TEST(other_runs_checkpoints_stay)
     folder_make(folder), folder_make(other);
     world_open(&w, tiny_models[0]), world_open(&llama, tiny_models[1]);
     must_run(&w, &one, 4, folder, NULL, 0);
-    is_refused(&w, &one, 3, folder, NULL, 0, "holds step 4 of a run that came further: go on from it with --resume /");
+    is_refused(&w, &one, 3, folder, NULL, 0, "holds step 4 of an earlier run: go on from it with --resume /");
     is_refused(&w, &one, 6, folder, NULL, 2, "replace it with --overwrite, or choose another folder");
     is_refused(&w, &four, 4, folder, NULL, 0, "holds step 4 of another plan: ");
     is_refused(&llama, &one, 4, folder, NULL, 0, "holds step 4 of another model, ");
@@ -432,7 +432,7 @@ START_TEST(other_runs_checkpoints_stay)
     w.more.checkpoint_overwrite = false;
     is_refused(&w, &four, 4, folder, other, 0, "holds step 4 of another plan: ");
     holds(folder, 4, 1);
-    must_run(&w, &one, 4, folder, NULL, 0); /* the same again */
+    is_refused(&w, &one, 4, folder, NULL, 0, "holds step 4 of an earlier run: "); /* the same again */
     holds(folder, 4, 1);
     must_run(&w, &four, 6, folder, folder, 0); /* it goes on, by another plan */
     holds(folder, 6, 1);

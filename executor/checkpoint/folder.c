@@ -117,18 +117,34 @@ static void take_last(void *context, const struct save_name *name)
     *last = max_i64(*last, name->save);
 }
 
-bool checkpoint_newest(const char *dir, char name[CHECKPOINT_NAME_BYTES], struct error *err)
+/* The newest whole save; save is 0 where there is none. *itself: the folder is a save. False: errno says why. */
+static bool look(const char *dir, struct save_name *newest, bool *itself)
 {
-    struct save_name newest = { .save = 0 };
+    *newest = (struct save_name){ .save = 0 };
     int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
-        return fail_kind(err, ERROR_INPUT, "checkpoint: cannot read %s: %s", dir, strerror(errno));
-    bool itself = faccessat(folder, CHECKPOINT_MANIFEST, F_OK, 0) == 0;
-    bool looked = itself || each_save(folder, take_newest, &newest);
+        return false;
+    *itself = faccessat(folder, CHECKPOINT_MANIFEST, F_OK, 0) == 0;
+    bool looked = *itself || each_save(folder, take_newest, newest);
     int error = errno;
     close(folder);
-    if (!looked)
-        return fail_kind(err, ERROR_INPUT, "checkpoint: cannot read %s: %s", dir, strerror(error));
+    errno = error;
+    return looked;
+}
+
+bool checkpoint_is_empty(const char *dir)
+{
+    struct save_name newest;
+    bool itself = false;
+    return look(dir, &newest, &itself) ? !itself && newest.save == 0 : errno == ENOENT;
+}
+
+bool checkpoint_newest(const char *dir, char name[CHECKPOINT_NAME_BYTES], struct error *err)
+{
+    struct save_name newest;
+    bool itself = false;
+    if (!look(dir, &newest, &itself))
+        return fail_kind(err, ERROR_INPUT, "checkpoint: cannot read %s: %s", dir, strerror(errno));
     if (!itself && newest.save == 0)
         return fail_kind(
             err, ERROR_INPUT,
@@ -182,7 +198,6 @@ static void remove_save(const struct checkpoint_folder *folder, const struct sav
 
 struct thinning {
     const struct checkpoint_folder *folder;
-    const struct checkpoint_label *newest;
     int64_t least; /* the oldest save to keep */
 };
 
@@ -197,22 +212,17 @@ static void take_below(void *context, const struct save_name *name)
         n->next = name->save;
 }
 
-/* Those of an earlier run at a later step stay unless the run overwrites: it was let in because it does not reach
- * back behind them, and one that ends early must not remove them. */
 static void thin(void *context, const struct save_name *name)
 {
     const struct thinning *t = context;
-    bool before = name->save <= t->folder->last_before;
-    bool goes = before && t->folder->overwrite ? true
-                : name->save >= t->least       ? false
-                                               : !before || name->step <= t->newest->step;
-    if (!name->unfinished && goes)
+    bool replaced = t->folder->overwrite && name->save <= t->folder->last_before;
+    if (!name->unfinished && (replaced || name->save < t->least))
         remove_save(t->folder, name);
 }
 
-static void remove_older(const struct checkpoint_folder *folder, const struct checkpoint_label *newest)
+static void remove_older(const struct checkpoint_folder *folder, int64_t newest)
 {
-    struct thinning t = { folder, newest, newest->save };
+    struct thinning t = { folder, newest };
     for (int64_t kept = 1; kept < folder->keep; kept++) {
         struct newer n = { .than = t.least };
         if (!each_save(folder->file, take_below, &n) || n.next == 0)
@@ -328,17 +338,10 @@ static bool resumes(const struct checkpoint_folder *folder, const char *resume, 
     return is;
 }
 
-static bool fail_other(const struct checkpoint_folder *folder, const struct manifest *newest, const char *what,
-                       struct error *err)
-{
-    return fail_kind(err, ERROR_INPUT,
-                     "checkpoint: %s holds step %" PRId64 " of %s: go on from it with --resume %s, replace it with "
-                     "--overwrite, or choose another folder with --checkpoint",
-                     folder->path, newest->label.step, what, folder->path);
-}
-
-static bool check_label(const struct checkpoint_folder *folder, const struct program *program,
-                        const struct run_options *o, const struct manifest *newest, struct error *err)
+/* A run that does not go on from what is there would replace it: also where it reaches as far, since other data, rates
+ * or a request to end early make it another one. */
+static bool fail_held(const struct checkpoint_folder *folder, const struct program *program,
+                      const struct run_options *o, const struct manifest *newest, struct error *err)
 {
     const struct checkpoint_label *l = &newest->label;
     char what[CHECKPOINT_NAME_BYTES];
@@ -355,12 +358,11 @@ static bool check_label(const struct checkpoint_folder *folder, const struct pro
                          ": go on from it with --resume %s --seed %" PRIu64
                          ", replace it with --overwrite, or choose another folder with --checkpoint",
                          folder->path, l->step, l->seed, folder->path, l->seed);
-    if (l->plan_hash != plan_hash(program->plan))
-        return fail_other(folder, newest, "another plan", err);
-    bool early = o->checkpoint_every > 0 && o->checkpoint_every < o->step_count;
-    if ((early ? o->checkpoint_every : o->step_count) < l->step) /* a new run begins at step 1 */
-        return fail_other(folder, newest, "a run that came further", err);
-    return true;
+    return fail_kind(err, ERROR_INPUT,
+                     "checkpoint: %s holds step %" PRId64 " of %s: go on from it with --resume %s, replace it with "
+                     "--overwrite, or choose another folder with --checkpoint",
+                     folder->path, l->step,
+                     l->plan_hash == plan_hash(program->plan) ? "an earlier run" : "another plan", folder->path);
 }
 
 static bool check_saves(struct checkpoint_folder *folder, const struct program *program, const struct run_options *o,
@@ -382,9 +384,9 @@ static bool check_saves(struct checkpoint_folder *folder, const struct program *
     struct manifest manifest;
     if (!checkpoint_path(path, folder->path, name, err) || !manifest_read(&manifest, path, err))
         return error_within(err, "checkpoint: replace it with --overwrite, or choose another folder");
-    bool ok = check_label(folder, program, o, &manifest, err);
+    fail_held(folder, program, o, &manifest, err);
     manifest_free(&manifest);
-    return ok;
+    return false;
 }
 
 /* False: whoever made it has removed it since it was opened, because he could not go on. */
@@ -514,7 +516,7 @@ bool checkpoint_folder_commit(struct checkpoint_folder *folder, const struct che
         return fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
     int save = openat(folder->file, parts, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool ok = save >= 0 || checkpoint_io_fail(err, "open the folder of a save in", folder->path);
-    ok = ok && write_manifest(save, text, length, err);
+    ok = ok && (write_manifest(save, text, length, err) || error_within(err, "%s", folder->path));
     ok = ok && (sync_folder(save) || checkpoint_io_fail(err, "bring to the disk a save in", folder->path));
     ok = ok && (renameat(folder->file, parts, folder->file, whole) == 0 ||
                 checkpoint_io_fail(err, "give its name to a save in", folder->path));
@@ -524,6 +526,6 @@ bool checkpoint_folder_commit(struct checkpoint_folder *folder, const struct che
         close(save);
     free(text);
     if (ok)
-        remove_older(folder, label);
+        remove_older(folder, label->save);
     return ok;
 }

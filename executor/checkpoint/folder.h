@@ -10,8 +10,8 @@
 struct checkpoint_folder;
 /**
  * Makes this process the owner of options->checkpoint_dir, which is made if it is absent, and clears what killed runs
- * had not finished. Refused, with what to type: another owner; links; saves of another model, seed or plan, or of a
- * later step than the run's first one, unless the run goes on from the newest of them or overwrites.
+ * had not finished. Refused, with what to type: another owner; links; saves, unless the run goes on from the newest
+ * of them or overwrites.
  */
 bool checkpoint_folder_open(struct checkpoint_folder **out, const struct program *program,
                             const struct run_options *options, struct error *err);
@@ -33,6 +33,8 @@ int checkpoint_save_open(const char *dir, int64_t step, int64_t save, struct err
 /* A new file in it; below 0: failed. Whatever bears the name already, a link above all, is an error. */
 int checkpoint_file_create(int folder, const char *name, struct error *err);
 
+/* Whether there is nothing in dir that one could go on from: no whole save, or no such folder. */
+bool checkpoint_is_empty(const char *dir);
 /* The name of the newest whole save in dir, or "" where dir is a checkpoint itself; it fails where there is none. */
 bool checkpoint_newest(const char *dir, char name[CHECKPOINT_NAME_BYTES], struct error *err);
 /* The path of a checkpoint by both. */

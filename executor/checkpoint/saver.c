@@ -104,7 +104,8 @@ static bool write_own(struct saver *s, struct error *err)
     struct status *status = s->rank->options->status;
     status_begin_disk(status, s->rank->rank);
     int folder = checkpoint_save_open(s->rank->options->checkpoint_dir, s->label.step, s->label.save, err);
-    bool ok = folder >= 0 && rank_file_write(&s->file, folder, &s->label, &s->record, err);
+    bool ok = folder >= 0 && (rank_file_write(&s->file, folder, &s->label, &s->record, err) ||
+                              error_within(err, "%s", s->rank->options->checkpoint_dir));
     if (folder >= 0)
         close(folder);
     status_end_disk(status, s->rank->rank);

@@ -221,7 +221,7 @@ void cluster_hint(struct text *out, const char *text, size_t length, const struc
     if (first == 0)
         first = cut_count(text, at, &length);
     int found = find_near(near, catalogue, count, text + at, length - at);
-    if (found == 0)
+    if (found == 0 || first > MAX_DEVICES / max_i64(second, 1)) /* too many are too many of any device */
         return;
     int per_node = usual_per_node(cluster_catalogue_find(catalogue, count, near[0]));
     int64_t nodes = first, each = second;
