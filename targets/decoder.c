@@ -55,12 +55,41 @@ struct decoder decoder_of(const struct model *model)
     return out;
 }
 
-int decoder_further(const struct model *model)
+static int layers_of_kind(const struct model *model, const char *kind)
 {
     int count = 0;
-    for (int i = 0; i < model->layer_count; i++) /* each is written by itself */
-        count += strcmp(model->layers[i].kind->name, "multi_token") == 0;
+    for (int l = 0; l < model->layer_count; l++)
+        count += strcmp(model->layers[l].kind->name, kind) == 0;
     return count;
+}
+
+bool decoder_is_causal(const struct model *model)
+{
+    static const char *const others[] = { "cross_attention", "patches", "conv", "pool", "opaque" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (layers_of_kind(model, others[i]) > 0)
+            return false;
+    for (int l = 0; l < model->layer_count; l++) {
+        const struct layer *layer = &model->layers[l];
+        const struct attention_layer *attention = layer->fields;
+        const struct embedding_layer *embedding = layer->fields;
+        if (strcmp(layer->kind->name, "attention") == 0 && !attention->causal)
+            return false;
+        if (strcmp(layer->kind->name, "embedding") == 0 && embedding->tokens > 0 &&
+            embedding->tokens != model->vocab_size)
+            return false; /* its head says classes */
+    }
+    return layers_of_kind(model, "embedding") == 1 && layers_of_kind(model, "head") == 1;
+}
+
+bool decoder_scans(const struct model *model)
+{
+    return layers_of_kind(model, "state_space") + layers_of_kind(model, "linear_attention") > 0;
+}
+
+int decoder_further(const struct model *model)
+{
+    return layers_of_kind(model, "multi_token"); /* each is written by itself */
 }
 
 /* The adapters of a layer, and the words for their matrices; NULL: its kind has none. */

@@ -70,11 +70,7 @@ static const struct target_rule rules[] = {
       "deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__", trainer_no_pipeline, NULL },
     { "no-experts", "experts are not shared out: that takes deepspeed.moe layers", "deepspeed/moe/layer.py",
       trainer_no_experts, NULL },
-    { "model", "the model predicts one token: its further blocks are left out there (cleave import without --mtp)",
-      "transformers/models/deepseek_v3/modeling_deepseek_v3.py, _keys_to_ignore_on_load_unexpected", trainer_one_token,
-      NULL },
-    { "model", "all weights are trained, or adapters alone that are alike in all blocks",
-      "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL },
+    TRAINER_RULES_OF_MODELS,
     { "kv-heads", "the tensor degree divides the key and value heads",
       "deepspeed/runtime/engine.py, _apply_autotp_partitioning", trainer_kv_heads_divide, NULL },
     { "no-sp", "there is no sequence parallelism with the tensor degree", "deepspeed/module_inject/layers.py",
@@ -542,6 +538,11 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                                            "wandb.",
                                            "flops_profiler.",
                                            NULL };
+    static const char *const overlaps[] = { "true", NULL };
+    static const char *const buckets[] = { "500000000", "5e8", "5e+8", "500000000.0", NULL };
+    settings_keep_unusual(&settings, "zero_optimization.overlap_comm", overlaps);
+    settings_keep_unusual(&settings, "zero_optimization.reduce_bucket_size", buckets);
+    settings_keep_unusual(&settings, "zero_optimization.allgather_bucket_size", buckets);
     for (int i = 0; ignored[i]; i++)
         out->ignored_count += settings_take_all(&settings, ignored[i]);
     out->ignored_count += trainer_take_ignored(&settings);

@@ -303,8 +303,6 @@ static const char *const idle_prefixes[] = {
     "--clone-scatter",
     "--moe-router-dtype",
     "--attention-softmax-in-fp32",
-    "--transformer-impl",
-    "--attention-backend",
     "--use-flash-attn",
     "--cross-entropy-",
     "--calculate-per-token-loss",
@@ -446,6 +444,37 @@ static bool set_option(struct megatron_args *args, const struct megatron_option 
     return ok;
 }
 
+/* Options of which these values are what the facts were measured with; others would change the price. */
+static const struct {
+    const char *flag, *values[4];
+} valued[] = { { "--transformer-impl", { "transformer_engine" } },
+               { "--attention-backend", { "auto", "flash", "fused" } },
+               { "--data-parallel-sharding-strategy", { "no_shard" } } };
+
+/* Reads words[*i] if it is one of them: of another value flag and value are not understood. */
+static bool read_valued(bool *is_one, struct launch_read *out, struct arena *arena, const char *const *words, int count,
+                        int *i, struct error *err)
+{
+    int length = (int)strcspn(words[*i], "="), v = 0;
+    while (v < (int)(sizeof valued / sizeof *valued) &&
+           !((int)strlen(valued[v].flag) == length && strncmp(valued[v].flag, words[*i], (size_t)length) == 0))
+        v++;
+    *is_one = v < (int)(sizeof valued / sizeof *valued);
+    if (!*is_one)
+        return true;
+    const char *value = value_at(words, count, i, length);
+    for (const char *const *usual = valued[v].values; value && *usual; usual++)
+        if (strcmp(value, *usual) == 0) {
+            out->ignored_count++;
+            return true;
+        }
+    struct text both = { 0 };
+    text_printf(&both, "%s %s", valued[v].flag, value ? value : "");
+    bool ok = both.failed ? fail_memory(err) : add_unknown(out, arena, both.data, (int)both.length, err);
+    text_free(&both);
+    return ok;
+}
+
 bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
                     const char *const *words, int count, struct error *err)
 {
@@ -476,6 +505,11 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         if (letters > 3 && strcmp(words[i] + letters - 3, ".py") == 0)
             inside = true;
         if (!is_flag(words[i]))
+            continue;
+        bool is_valued;
+        if (!read_valued(&is_valued, out, arena, words, count, &i, err))
+            return error_within(err, "%s", name);
+        if (is_valued)
             continue;
         if (megatron_is_idle(words[i]))
             out->ignored_count++;

@@ -459,11 +459,12 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
     out->says_batch = a->global_batch > 0 || (out->says_data && a->micro_batch > 0);
     l->batch = a->global_batch > 0 ? a->global_batch : a->micro_batch * l->data;
     l->micro_batch = max_i64(1, a->micro_batch);
-    if (a->instances > 1 && l->data > 0) {
-        if (l->data % a->instances != 0)
+    int64_t data = l->data > 0 ? l->data : out->cluster_devices / ranks; /* unsaid, it is what the cluster has */
+    if (a->instances > 1 && data > 0) {
+        if (data % a->instances != 0)
             return refuse(err, name, "optimizer-instances",
                           "--num-distributed-optimizer-instances divides the data-parallel ranks");
-        l->shard_group = a->sharded_optimizer ? l->data / a->instances : 0;
+        l->shard_group = a->sharded_optimizer ? data / a->instances : 0;
     }
     return true;
 }

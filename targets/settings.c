@@ -43,12 +43,23 @@ int settings_take_all(struct settings *settings, const char *prefix)
 {
     int count = 0;
     for (int i = 0; i < settings->count; i++)
-        if (!settings->list[i].taken && !settings->list[i].word &&
+        if (!settings->list[i].taken && !settings->list[i].word && !settings->list[i].unusual &&
             strncmp(settings->list[i].key, prefix, strlen(prefix)) == 0) {
             settings->list[i].taken = true;
             count++;
         }
     return count;
+}
+
+void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values)
+{
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        bool usual = strcmp(one->key, key) != 0;
+        for (const char *const *value = values; *value && !usual; value++)
+            usual = strcasecmp(one->value, *value) == 0;
+        one->unusual = one->unusual || !usual;
+    }
 }
 
 bool setting_fail(const struct settings *settings, const struct setting *setting, struct error *err, const char *format,

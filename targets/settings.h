@@ -18,6 +18,7 @@ struct setting {
     const char *file; /* where it stood */
     int line, column; /* of the key, from 1 */
     bool taken;
+    bool unusual;   /* settings_keep_unusual() */
     bool word;      /* of a command line: neither an option nor its value; its key is "" */
     bool elsewhere; /* in a file outside of the launch's folder: neither key nor value is shown */
 };
@@ -85,6 +86,9 @@ struct settings_option {
 bool settings_read(struct settings *settings, const struct settings_option *options, size_t count, struct error *err);
 /* Takes all whose keys begin so; their number. */
 int settings_take_all(struct settings *settings, const char *prefix);
+/* Of the setting of that key a value other than these, whatever the case, would change what is predicted:
+ * settings_take_all() leaves it, so that it is not understood. values: NULL-terminated. */
+void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values);
 /* Those that nobody took, as "key = value", in the arena; words are not among them, and of those that stand elsewhere
  * there is the number. False: out of memory. */
 bool settings_left(const struct settings *settings, int *count, const char ***out);

@@ -34,45 +34,47 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
                   "from dataclasses import dataclass\n\n"
                   "import torch\n");
     text_add(out, adapts ? "from peft import LoraConfig, get_peft_model\n" : "");
-    text_add(out,
-             "from transformers import (\n"
-             "    AutoConfig,\n"
-             "    AutoModelForCausalLM,\n"
-             "    HfArgumentParser,\n"
-             "    Trainer,\n"
-             "    TrainerCallback,\n"
-             "    TrainingArguments,\n"
-             ")\n\n\n"
-             "@dataclass\n"
-             "class Job:\n"
-             "    model: str = \"model\"\n"
-             "    max_length: int = 4096\n"
-             "    tp_size: int = 1\n\n\n"
-             "class RandomTokens(torch.utils.data.Dataset):\n"
-             "    def __init__(self, vocabulary, length):\n"
-             "        self.vocabulary, self.length = vocabulary, length\n\n"
-             "    def __len__(self):\n"
-             "        return 1 << 20\n\n"
-             "    def __getitem__(self, index):\n"
-             "        tokens = torch.randint(self.vocabulary, (self.length,), generator=torch.manual_seed(index))\n"
-             "        return {\"input_ids\": tokens, \"labels\": tokens}\n\n\n"
-             "class StepTimes(TrainerCallback):\n"
-             "    \"\"\"Prints what each step took, as `cleave calibrate` reads it.\"\"\"\n\n"
-             "    ended = None\n\n"
-             "    def on_step_end(self, args, state, control, **kwargs):\n"
-             "        now = time.monotonic()\n"
-             "        if self.ended and state.is_world_process_zero:\n"
-             "            print(f\"elapsed time per iteration (ms): {1000 * (now - self.ended):.1f}\", flush=True)\n"
-             "        self.ended = now\n\n\n"
-             "def main():\n"
-             "    job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()\n"
-             "    config = AutoConfig.from_pretrained(job.model)\n"
-             "    config.use_cache = False\n"
-             "    dtype = torch.bfloat16 if arguments.bf16 else torch.float32\n"
-             "    if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded\n"
-             "        model = AutoModelForCausalLM.from_pretrained(job.model, tp_plan=\"auto\", tp_size=job.tp_size)\n"
-             "    else:\n"
-             "        model = AutoModelForCausalLM.from_config(config, attn_implementation=\"sdpa\", dtype=dtype)\n");
+    text_add(
+        out,
+        "from transformers import (\n"
+        "    AutoConfig,\n"
+        "    AutoModelForCausalLM,\n"
+        "    HfArgumentParser,\n"
+        "    Trainer,\n"
+        "    TrainerCallback,\n"
+        "    TrainingArguments,\n"
+        ")\n\n\n"
+        "@dataclass\n"
+        "class Job:\n"
+        "    model: str = \"model\"\n"
+        "    max_length: int = 4096\n"
+        "    tp_size: int = 1\n\n\n"
+        "class RandomTokens(torch.utils.data.Dataset):\n"
+        "    def __init__(self, vocabulary, length):\n"
+        "        self.vocabulary, self.length = vocabulary, length\n\n"
+        "    def __len__(self):\n"
+        "        return 1 << 20\n\n"
+        "    def __getitem__(self, index):\n"
+        "        tokens = torch.randint(self.vocabulary, (self.length,), generator=torch.manual_seed(index))\n"
+        "        return {\"input_ids\": tokens, \"labels\": tokens}\n\n\n"
+        "class StepTimes(TrainerCallback):\n"
+        "    \"\"\"Prints what each step took, as `cleave calibrate` reads it.\"\"\"\n\n"
+        "    ended = None\n\n"
+        "    def on_step_end(self, args, state, control, **kwargs):\n"
+        "        now = time.monotonic()\n"
+        "        if self.ended and state.is_world_process_zero:\n"
+        "            print(f\"elapsed time per iteration (ms): {1000 * (now - self.ended):.1f}\", flush=True)\n"
+        "        self.ended = now\n\n\n"
+        "def main():\n"
+        "    job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()\n"
+        "    config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained\n"
+        "    config.use_cache = False\n"
+        "    dtype = torch.bfloat16 if arguments.bf16 else torch.float32\n"
+        "    if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded\n"
+        "        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, tp_plan=\"auto\", "
+        "tp_size=job.tp_size)\n"
+        "    else:\n"
+        "        model = AutoModelForCausalLM.from_config(config, attn_implementation=\"sdpa\", dtype=dtype)\n");
     if (adapts)
         add_adapters(out, &adapters);
     text_add(out, "    data = RandomTokens(config.vocab_size, job.max_length)\n"
@@ -243,6 +245,12 @@ bool trainer_no_experts(const struct launch *launch, const struct launch_context
 {
     (void)context;
     return launch->expert == 1;
+}
+
+bool trainer_causal(const struct launch *launch, const struct launch_context *context)
+{
+    (void)launch;
+    return !context->model || decoder_is_causal(context->model);
 }
 
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context)

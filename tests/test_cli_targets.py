@@ -331,6 +331,16 @@ def adapted(folder):
         check(f"{target}: {model}", code == 2 and ("rule model" in err), (code, err))
 
 
+def of_others(_folder):
+    """A script builds causal models: encoders, those with a decoder, classifiers and images are refused before anything is written."""
+    for target in ("accelerate", "deepspeed", "nnscaler"):
+        for model, words in (("bert-large", ("--seq", 512)), ("t5-small", ("--seq", 512)), ("vit-base-16", ())):
+            code, out, err = cleave("plan", model, "--cluster", "1x8:h100-sxm", "--batch", 64, *words, "--target", target)
+            check(f"{target}: {model}", code == 2 and out == "" and "rule model: the model is a causal decoder of tokens" in err, (code, out, err))
+        code, _, err = cleave("plan", "gpt2", "--cluster", "1x8:h100-sxm", "--batch", 64, "--target", target)
+        check(f"{target}: gpt2", code == 0, err)
+
+
 def laid_out(folder):
     """A plan of one micro-batch is priced by its own layout, as its launch is (gathers wait for bytes: 0.6 % were between them)."""
     plan = folder / "plan.json"
@@ -386,6 +396,7 @@ def main():
         further_tokens(pathlib.Path(folder))
         whole_experts(pathlib.Path(folder))
         adapted(pathlib.Path(folder))
+        of_others(pathlib.Path(folder))
         laid_out(pathlib.Path(folder))
     followed()
     check("most are launched", made >= 4 * len(jobs), made)

@@ -134,6 +134,8 @@ static bool read_base(struct reading *r)
                 family = m->module;
         }
     }
+    static const char *const plain[] = { "[]", "", NULL };
+    settings_keep_unusual(&r->settings, "model.converters", plain); /* float8 is another price */
     settings_take_all(&r->settings, "model_spec");
     settings_take_all(&r->settings, "model.");
     kind = registry ? registry->value : kind;

@@ -50,11 +50,11 @@ class StepTimes(TrainerCallback):
 
 def main():
     job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()
-    config = AutoConfig.from_pretrained(job.model)
+    config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained
     config.use_cache = False
     dtype = torch.bfloat16 if arguments.bf16 else torch.float32
     if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded
-        model = AutoModelForCausalLM.from_pretrained(job.model, tp_plan="auto", tp_size=job.tp_size)
+        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, tp_plan="auto", tp_size=job.tp_size)
     else:
         model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
     data = RandomTokens(config.vocab_size, job.max_length)

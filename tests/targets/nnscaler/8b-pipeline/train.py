@@ -25,7 +25,7 @@ class Model(torch.nn.Module):
 
     def __init__(self, config, stage_blocks=()):
         super().__init__()
-        config = AutoConfig.from_pretrained(config)
+        config = AutoConfig.from_pretrained(config).get_text_config()  # towers beside it are not trained
         config.use_cache = False
         self.model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
         lists = [m for m in self.model.modules() if isinstance(m, torch.nn.ModuleList)]
@@ -42,7 +42,7 @@ class Model(torch.nn.Module):
 
 class RandomTokens(torch.utils.data.Dataset):
     def __init__(self, config, sequence):
-        self.vocabulary, self.sequence = AutoConfig.from_pretrained(config).vocab_size, sequence
+        self.vocabulary, self.sequence = AutoConfig.from_pretrained(config).get_text_config().vocab_size, sequence
 
     def __len__(self):
         return 1 << 24
