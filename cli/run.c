@@ -196,7 +196,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.step_count = a->steps;
     o.seed = (uint64_t)a->seed;
     saving_set(&o, &a->saving, NULL); /* what it says was read before */
-    o.hf_folder = o.resume_dir ? NULL : weights->from;
+    o.hf_folder = !o.resume_dir || o.resume_begins ? weights->from : NULL;
     o.hf_export = weights->export.like ? &weights->export : NULL;
     o.on_logits = a->logits ? on_logits : NULL;
     o.timeout_s = a->timeout_s;

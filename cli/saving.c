@@ -94,7 +94,8 @@ static bool read_every(const char *text, int64_t *steps, double *seconds, struct
 /* So that a job that is queued again can be the same command from its first time on. */
 bool saving_begins(const struct saving_arguments *s)
 {
-    return !s->resume || (s->checkpoint && strcmp(s->resume, s->checkpoint) == 0 && checkpoint_is_empty(s->checkpoint));
+    return !s->resume ||
+           (s->checkpoint && file_same_place(s->resume, s->checkpoint) && checkpoint_is_empty(s->checkpoint));
 }
 
 bool saving_graces(const struct saving_arguments *s)
@@ -112,7 +113,8 @@ bool saving_set(struct run_options *o, const struct saving_arguments *s, struct 
     o->checkpoint_dir = s->checkpoint;
     o->checkpoint_keep = s->keep;
     o->checkpoint_overwrite = s->overwrite;
-    o->resume_dir = saving_begins(s) ? NULL : s->resume;
+    o->resume_dir = s->resume;
+    o->resume_begins = s->resume && saving_begins(s);
     o->grace_s = grace_s(s);
     o->asked_to_end = saving_graces(s) ? &asked_to_end : NULL;
     return !s->every || read_every(s->every, &o->checkpoint_every, &o->checkpoint_every_s, err);
@@ -324,8 +326,11 @@ static bool launch_again(const struct cli *cli, const struct saving_arguments *s
     }
     bool saved = checkpoint_newest(s->checkpoint, name, &none) && strcmp(name, smaller->before) != 0;
     fprintf(cli->talk, "note: restart %lld of %lld%s%s, from %s%s%s\n", (long long)restart, (long long)s->restarts,
-            ranks[0] ? " on " : "", ranks, saved ? s->checkpoint : "the beginning: nothing was saved", saved ? "/" : "",
-            saved ? name : "");
+            ranks[0] ? " on " : "", ranks,
+            saved              ? s->checkpoint
+            : saving_begins(s) ? "the beginning: nothing was saved"
+                               : s->resume,
+            saved ? "/" : "", saved ? name : "");
     struct cli again = *cli;
     again.arguments = arguments_again(cli, saved ? s->checkpoint : NULL, job->plan_path,
                                       smaller->program ? smaller->path : NULL, &again.argument_count);

@@ -405,7 +405,8 @@ static void on_threads(void *self, int count, void (*body)(void *context, int in
 struct search_options space_search_options(const struct space_options *options, const struct space *space)
 {
     struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
-    sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program */
+    if (!interrupted)
+        sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program, whatever is still searched for */
     return (struct search_options){
         .space = *space,
         .top = 1,

@@ -300,8 +300,11 @@ static void watch_all(struct team *team, struct ending *verdict)
         if (verdict->dead >= 0 || (team->alive == 0 && team->result) ||
             (team->status && status_has_accused(team->status)))
             describe(team, verdict);
-        if (team->alive == 0)
+        if (team->alive == 0) {
+            if (!team->result) /* asked to end, the ranks had done their last step, and all else since */
+                verdict->signal = 0;
             return;
+        }
         uint64_t now = team->status ? status_progress(team->status) : 0;
         if (now != progress || !team->status) /* without a page only a failure is a sign */
             progress = now, since_ns = clock_now_ns();

@@ -247,7 +247,7 @@ static bool resume(struct rank *rank, const char *dir, struct error *err)
     status_begin_disk(rank->options->status, rank->rank);
     bool ok = checkpoint_read(rank, dir, err);
     status_end_disk(rank->options->status, rank->rank);
-    return ok && (!rank->options->device->upload || rank->options->device->upload(rank, err));
+    return ok && (rank->step == 0 || !rank->options->device->upload || rank->options->device->upload(rank, err));
 }
 
 static bool all_steps(struct rank_thread *thread, struct error *err)

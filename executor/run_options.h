@@ -50,6 +50,7 @@ struct run_options {
     const atomic_int *asked_to_end;
     double grace_s;                    /* after this long since it was asked to the run fails; 0: never */
     const char *resume_dir;            /* NULL: from the seed */
+    bool resume_begins;                /* nothing is there, and the run begins at step 1; rank 0's counts */
     const struct hf_folder *hf_folder; /* weights that it has are its own; NULL: all are drawn by the seed */
     const struct hf_export *hf_export; /* where the weights go after the last step; NULL: nowhere */
 

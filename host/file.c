@@ -287,6 +287,35 @@ bool file_check_writable(const char *path, struct error *err)
     return check_beside(target.path, err);
 }
 
+/* The folder that the path's last name is in, and that name; false: it is too long, or there is no such folder. */
+static bool look_above(const char *path, struct stat *above, char name[PATH_MAX])
+{
+    char whole[PATH_MAX];
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (length == 0 || length >= sizeof whole)
+        return false;
+    memcpy(whole, path, length);
+    whole[length] = '\0';
+    char *slash = strrchr(whole, '/');
+    snprintf(name, PATH_MAX, "%s", slash ? slash + 1 : whole);
+    if (slash)
+        *(slash == whole ? slash + 1 : slash) = '\0';
+    return stat(slash ? whole : ".", above) == 0;
+}
+
+bool file_same_place(const char *a, const char *b)
+{
+    struct stat x, y;
+    char p[PATH_MAX], q[PATH_MAX];
+    bool has_x = stat(a, &x) == 0, has_y = stat(b, &y) == 0;
+    if (!has_x && !has_y)
+        return look_above(a, &x, p) && look_above(b, &y, q) && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+               strcmp(p, q) == 0;
+    return has_x && has_y && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 bool file_check_folder(const char *path, bool *made, struct error *err)
 {
     char inside[PATH_MAX];

@@ -41,6 +41,8 @@ const char *file_write_hint(int error);
 bool file_check_writable(const char *path, struct error *err);
 /* Asks the same for files in a folder, which is made if it is absent and then stays: *made says that it was. */
 bool file_check_folder(const char *path, bool *made, struct error *err);
+/* Whether both name the same file or folder; of one that is not there yet, in the same folder by the same name. */
+bool file_same_place(const char *a, const char *b);
 /* Removes a folder if nothing is in it. */
 void file_remove_empty_folder(const char *path);
 /* Removes it when a signal (Ctrl-C, a request to end, a terminal that closes) ends the program, which happens as

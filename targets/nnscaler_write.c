@@ -93,7 +93,7 @@ static void add_program(struct text *out, const struct launch *launch, const str
         "        super().__init__()\n"
         "        config = AutoConfig.from_pretrained(config).get_text_config()  # towers beside it are not trained\n"
         "        config.use_cache = False\n"
-        "        self.model = AutoModelForCausalLM.from_config(config, attn_implementation=\"sdpa\")\n"
+        "        self.model = AutoModelForCausalLM.from_config(config)\n"
         "        lists = [m for m in self.model.modules() if isinstance(m, torch.nn.ModuleList)]\n"
         "        blocks = next(m for m in lists if len(m) == config.num_hidden_layers)\n"
         "        starts = {sum(stage_blocks[:s]) for s in range(1, len(stage_blocks))}\n"

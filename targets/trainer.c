@@ -74,7 +74,7 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
         "        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, tp_plan=\"auto\", "
         "tp_size=job.tp_size)\n"
         "    else:\n"
-        "        model = AutoModelForCausalLM.from_config(config, attn_implementation=\"sdpa\", dtype=dtype)\n");
+        "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
     if (adapts)
         add_adapters(out, &adapters);
     text_add(out, "    data = RandomTokens(config.vocab_size, job.max_length)\n"

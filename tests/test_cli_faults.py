@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -175,6 +176,21 @@ def asked_twice(folder):
         process.send_signal(signal.SIGUSR1)
         code, errors = end(process)
         check(f"asked twice {words}: code 75: {code} {errors}", code == 75 and saved_steps(place))
+
+
+def asked_at_the_end(folder):
+    """After its last step a run is asked to end: it has done what it was to do."""
+    plan = plan_for_two(folder)
+    for words in ([], ["-n", 2, "--transport", "tcp"]):
+        codes = []
+        for i in range(3 if SMALL else 8):
+            place = folder / f"end-{len(words)}-{i}"
+            process = start(plan, *words, "--steps", 5, "--checkpoint", place)
+            wait_for_steps(process, 5)
+            time.sleep(0.003 * i)
+            process.send_signal(signal.SIGTERM)
+            codes.append((*end(process), saved_steps(place)))
+        check(f"asked at the end {words}: {codes}", all(code == 0 and steps == [5] for code, _, steps in codes))
 
 
 def suspended(folder):
@@ -372,6 +388,26 @@ def queued(folder):
         check(f"queued: it says so once over {transport}", first.stderr.count("holds no checkpoint yet: the run begins at step 1") == 1, first)
         again = expect(f"queued: the second time over {transport}", 0, "median", *words, "--steps", 4)
         check(f"queued: it goes on over {transport}", "no checkpoint yet" not in again.stderr and saved_steps(place / transport) == [4], again)
+    for said, meant in (("slash", "slash/"), ("./dot", "dot"), ("whole", place / "whole")):
+        first = expect(f"queued: {said} and {meant}", 0, "median", "run", plan, "--steps", 1, "--checkpoint", said, "--resume", meant, cwd=place)
+        check(f"queued: {said} and {meant}: it begins", "no checkpoint yet" in first.stderr, first)
+    # hosts that do not see one folder: rank 0 decides, and who sees something else says so at once
+    (place / "seen" / "here").mkdir(parents=True)
+    (place / "other" / "here").mkdir(parents=True)
+    expect("queued: a save", 0, "median", "run", plan, "--steps", 1, "--checkpoint", place / "seen" / "here")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for sees in (0, 1):
+        ranks = []
+        for rank in (0, 1):
+            environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "CLEAVE_MASTER_PORT": str(port), "CLEAVE_JOB_TOKEN": "queued"}
+            ranks.append(subprocess.Popen([CLEAVE, "run", plan, "--transport", "tcp", "--steps", "3", "--checkpoint", "here", "--resume", "here", "--timeout", "60"],
+                                          cwd=place / ("seen" if rank == sees else "other"), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        begin = time.monotonic()
+        ends = [end(rank) for rank in ranks]
+        check(f"queued: rank {sees} alone sees the saves: {ends}", time.monotonic() - begin < 30 and any(code == 2 for code, _ in ends) and
+              re.search("all ranks must see the same folder" if sees == 1 else "cannot (read|open)", "".join(said for _, said in ends)))
     expect("queued: elsewhere", 2, "expected a checkpoint in .*, found none|cannot read", "run", plan, "--steps", 2, "--checkpoint", place / "a", "--resume", place / "b")
 
 
@@ -407,4 +443,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, too_little, stopped, interrupted, unread, asked_to_end, asked_twice, suspended, closed, raced, launcher_killed, restarted, shrunk, every, unfinished, owners, queued, straggler)
+main(full, too_little, stopped, interrupted, unread, asked_to_end, asked_twice, asked_at_the_end, suspended, closed, raced, launcher_killed, restarted, shrunk, every, unfinished, owners, queued, straggler)

@@ -113,25 +113,39 @@ static bool check_run(const struct manifest *manifest, const struct rank *rank, 
     return true;
 }
 
-/* Rank 0 chooses, so that all read the same one. */
+#define BEGINS "-" /* in place of a save's name */
+
+/* Rank 0 chooses, so that all read the same one, or none. */
 static bool choose(const struct rank *rank, const char *dir, char name[CHECKPOINT_NAME_BYTES], struct error *err)
 {
     const struct transport *t = rank->transport;
     if (t->rank > 0)
         return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, 0, name, CHECKPOINT_NAME_BYTES, err);
     memset(name, 0, CHECKPOINT_NAME_BYTES);
-    bool ok = checkpoint_newest(dir, name, err);
+    bool ok = true;
+    if (rank->options->resume_begins)
+        strcpy(name, BEGINS);
+    else
+        ok = checkpoint_newest(dir, name, err);
     for (int r = 1; ok && r < t->rank_count; r++)
         ok = t->exchange(t->self, LANE_COMPUTE, r, name, CHECKPOINT_NAME_BYTES, -1, NULL, 0, err);
     name[CHECKPOINT_NAME_BYTES - 1] = '\0';
     return ok;
 }
 
+/* Leaves *out empty where the run begins. */
 static bool open_checkpoint(struct checkpoint *out, const struct rank *rank, const char *dir, struct error *err)
 {
     char name[CHECKPOINT_NAME_BYTES], folder[CHECKPOINT_PATH_BYTES];
-    if (!choose(rank, dir, name, err) || !checkpoint_path(folder, dir, name, err) ||
-        !manifest_read(&out->manifest, folder, err) || !check_run(&out->manifest, rank, err))
+    if (!choose(rank, dir, name, err))
+        return false;
+    if (strcmp(name, BEGINS) == 0)
+        return rank->options->resume_begins ||
+               fail_kind(err, ERROR_INPUT,
+                         "checkpoint: rank 0 finds none in %s, and rank %d one: all ranks must see the same folder",
+                         dir, rank->rank);
+    if (!checkpoint_path(folder, dir, name, err) || !manifest_read(&out->manifest, folder, err) ||
+        !check_run(&out->manifest, rank, err))
         return false;
     const int count = out->manifest.label.file_count;
     out->sources = calloc((size_t)count, sizeof *out->sources);
@@ -273,6 +287,8 @@ bool checkpoint_read(struct rank *rank, const char *dir, struct error *err)
 {
     struct checkpoint checkpoint = { 0 };
     bool ok = open_checkpoint(&checkpoint, rank, dir, err);
+    if (ok && checkpoint.count == 0)
+        return true;
     for (int b = 0; ok && b < rank->program->buffer_count; b++) {
         const struct buffer *buffer = &rank->program->buffers[b];
         if (buffer->stage != rank->stage || !(buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE))

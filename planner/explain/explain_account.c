@@ -25,7 +25,9 @@ static bool measure(struct explained *e, struct error *err)
     const struct program *program = e->pace->pace.few.program;
     bool good = contents_open(&contents, program, err);
     int64_t *bytes = good ? arena_alloc(&contents.arena, (size_t)e->plan->stage_count, sizeof *bytes) : NULL;
-    good = good && (bytes || fail_memory(err)) && estimate_program_bytes(bytes, program, e->model, e->plan, err);
+    good = good && (bytes || fail_memory(err)) && /* as it is predicted: of all micro-batches where they are not many */
+           (estimate_shortens(e->plan) ? estimate_program_bytes(bytes, program, e->model, e->plan, err)
+                                       : estimate_plan_bytes(bytes, e->model, e->plan, err));
     for (int s = 0; good && s < e->plan->stage_count; s++) {
         good = contents_find(&e->memory[s], &contents, s, err);
         contents_promise(&e->memory[s], bytes[s]);
