@@ -540,7 +540,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                                            NULL };
     static const char *const overlaps[] = { "true", NULL };
     static const char *const buckets[] = { "500000000", "5e8", "5e+8", "500000000.0", NULL };
-    settings_keep_unusual(&settings, "zero_optimization.overlap_comm", overlaps);
+    if (launch->zero > 0)
+        settings_keep_unusual(&settings, "zero_optimization.overlap_comm", overlaps);
     settings_keep_unusual(&settings, "zero_optimization.reduce_bucket_size", buckets);
     settings_keep_unusual(&settings, "zero_optimization.allgather_bucket_size", buckets);
     for (int i = 0; ignored[i]; i++)

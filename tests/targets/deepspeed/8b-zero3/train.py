@@ -56,7 +56,7 @@ def main():
     if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded
         model = AutoModelForCausalLM.from_pretrained(job.model, config=config, tp_plan="auto", tp_size=job.tp_size)
     else:
-        model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     data = RandomTokens(config.vocab_size, job.max_length)
     Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()
     gib = torch.cuda.max_memory_reserved() / 2**30

@@ -27,7 +27,7 @@ class Model(torch.nn.Module):
         super().__init__()
         config = AutoConfig.from_pretrained(config).get_text_config()  # towers beside it are not trained
         config.use_cache = False
-        self.model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+        self.model = AutoModelForCausalLM.from_config(config)
         lists = [m for m in self.model.modules() if isinstance(m, torch.nn.ModuleList)]
         blocks = next(m for m in lists if len(m) == config.num_hidden_layers)
         starts = {sum(stage_blocks[:s]) for s in range(1, len(stage_blocks))}
