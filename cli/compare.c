@@ -404,7 +404,7 @@ static bool warn_of_drift(const struct report_speed *speed, bool steady, char *o
     return true;
 }
 
-enum { MAX_NOTES = 3, NOTE_BYTES = 320 };
+enum { MAX_NOTES = 4, NOTE_BYTES = 320 };
 struct notes {
     char text[MAX_NOTES][NOTE_BYTES];
     const char *list[MAX_NOTES + 1]; /* NULL-terminated */
@@ -434,11 +434,28 @@ static bool warn_of_jobs(const struct comparison *c, char *out, size_t size)
 }
 
 /* What readers must know of the plans and of the machine; said on the terminal, too. */
+/* Whether plans are for other devices than the first, so that the fastest need not be the one to choose. */
+static bool warn_of_devices(const struct job *job, char *out, size_t size)
+{
+    const struct comparison *c = &job->comparison;
+    for (int i = 1; i < job->input_count && i < c->count; i++) {
+        const struct cluster *first = job->inputs[0]->cluster, *own = job->inputs[i]->cluster;
+        if (strcmp(own->name, first->name) == 0)
+            continue;
+        snprintf(out, size, "these are not steps of the same devices: %s is for %.80s, %s for %.80s",
+                 c->entries[0].name, first->name, c->entries[i].name, own->name);
+        return true;
+    }
+    return false;
+}
+
 static void note_all(struct notes *notes, const struct job *job, const struct report_speed *speed)
 {
     int count = 0;
     *notes = (struct notes){ 0 };
     if (warn_of_jobs(&job->comparison, notes->text[count], NOTE_BYTES))
+        notes->list[count] = notes->text[count], count++;
+    if (warn_of_devices(job, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;
     if (warn_of_drift(speed, job->a->steady_percent > 0, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;

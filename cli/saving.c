@@ -358,8 +358,8 @@ int saving_launch(const struct cli *cli, const struct saving_arguments *s, const
         ok = launch_again(cli, s, job, &smaller, &end, restart, &cause);
     }
     free_smaller(&smaller);
-    if (ok || end.code == LAUNCH_CODE_REQUEUE)
-        return ok ? ERROR_NONE : LAUNCH_CODE_REQUEUE; /* rank 0 has said so */
+    if (ok || end.code == LAUNCH_CODE_REQUEUE || end.code == ERROR_INPUT)
+        return ok ? ERROR_NONE : end.code; /* a rank has said why */
     fail_kind(err, cause.kind, "%s", cause.message);
     return (int)cause.kind;
 }

@@ -33,10 +33,11 @@ static bool degrees_legal(const struct making *m, int64_t ranks, bool all, struc
     int devices = m->cluster->device_count;
     if (ranks <= devices && devices % ranks == 0 && (!all || ranks == devices))
         return true;
-    return fail(why,
-                "plan: the degrees multiply to %lld, which is not%s the cluster's %d devices; expected pp x tp x cp x "
-                "dp = %d",
-                (long long)ranks, all ? "" : " a divisor of", devices, devices);
+    return fail(
+        why,
+        "plan: the degrees%s multiply to %lld, which is not%s the cluster's %d devices; expected pp x tp x cp x "
+        "dp = %d",
+        all ? "" : " so far", (long long)ranks, all ? "" : " a divisor of", devices, devices);
 }
 
 static bool tensor_degree_legal(struct making *m, struct error *why)

@@ -2,6 +2,7 @@
 #include "targets/launch_text.h"
 #include "targets/torchtitan/torchtitan.h"
 #include <stdio.h>
+#include <string.h>
 
 static void add_model(struct text *out, const struct launch_context *context)
 {
@@ -175,7 +176,13 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
         "On one device the same measures the memory of a rank of stage 0. Each line of a run, `memory: "
         "44.91GiB(56.75%%)`, is the most that the\nallocator had reserved.\n",
         (long long)launch_nodes(launch, context), (long long)launch_devices(launch));
-    launch_text_calibrate(out, &target_torchtitan, launch, context, "cleave_recipe.py");
+    struct decoder decoder = { 0 };
+    if (context->model)
+        decoder = decoder_of(context->model);
+    const struct titan_model *known = titan_model_of(&decoder);
+    bool says_model = !known || strcmp(known->module, "llama3") == 0; /* as titan_read() builds it of the recipe */
+    launch_text_calibrate(out, &target_torchtitan, launch, context,
+                          says_model ? "cleave_recipe.py" : "cleave_recipe.py --model MODEL");
 }
 
 bool titan_write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
