@@ -282,8 +282,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return run->busy_ns ? unbounded_list(run) && nearest_find(run) : fail_memory(run->err);
     }
     run->open_bound_ns = INT64_MAX;
-    run->result->plans =
-        arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
+    run->result->plans = arena_alloc(&run->result->arena, (size_t)run->options->top + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return fail_memory(run->err);
     if (!propose_beside_narrower(run, model, facts))
@@ -322,6 +321,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     if (!result)
         return fail_memory(err);
     struct search_options own = *options;
+    own.top = max_int(own.top, 1);
     struct pipeline_shelf orders = { 0 };
     struct run run = { .options = &own, .space = &own.space, .result = result, .orders = &orders, .err = err };
     if (options->calls.now_ns)
