@@ -328,7 +328,7 @@ static bool linearise(struct calibrating *c, const struct fit *at, bool slopes, 
     progress_clear(&progress);
     for (int i = 0; i < c->question_count; i++)
         if (c->questions[i].failed)
-            return fail_kind(err, c->questions[i].why.kind, "%s", c->questions[i].why.message);
+            return fail_with(err, &c->questions[i].why);
     for (int i = 0; i < c->count; i++) {
         const struct question *q = &c->questions[c->places[i].question];
         double now_s = q->step_s[MECHANISM_COUNT];

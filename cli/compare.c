@@ -85,7 +85,7 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
         if (result)
             search_infeasible(result, space, err);
         else
-            fail_kind(err, cause.kind, "%s", cause.message);
+            fail_with(err, &cause);
     }
     bool ok = found || !chosen;
     if (found) {

@@ -95,11 +95,11 @@ static bool propose_and_judge(struct run *run)
     if (!judge_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
-        return fail_kind(run->err, ERROR_ENVIRONMENT,
-                         "plan: the search was ended before it had found a plan that fits (%lld of %lld configurations "
-                         "solved); give it more time with a larger --time-limit, or a smaller space with --fix",
-                         (long long)run->result->certificate.solved,
-                         (long long)run->result->certificate.configurations);
+        return fail_ended(
+            run->err,
+            "plan: the search was ended before it had found a plan that fits (%lld of %lld configurations "
+            "solved); give it more time with a larger --time-limit, or a smaller space with --fix",
+            (long long)run->result->certificate.solved, (long long)run->result->certificate.configurations);
     return true;
 }
 
@@ -297,11 +297,6 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return true;
     return nearest_find(run) && (!run->result->nearest.plan ||
                                  advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
-}
-
-bool search_was_ended(const struct error *why)
-{
-    return why->kind == ERROR_ENVIRONMENT && !strstr(why->message, "memory");
 }
 
 int64_t search_time_left(const struct search_options *options, int64_t start_ns)
