@@ -13,6 +13,8 @@
 
 /* Each key is looked for among all; no launch that was seen has a tenth of these. */
 enum { SETTINGS_MOST = 1 << 12, SETTINGS_DEPTH = 32 };
+/* What numbers of a launch are at most: degrees and devices, and all others. */
+enum { MOST_DEGREE = 1 << 20, MOST_COUNT = 1 << 30 };
 struct setting {
     const char *key, *value;
     const char *file; /* where it stood */
@@ -83,8 +85,8 @@ struct settings_option {
 };
 /* Takes all of them, in their order; without its setting an option's value stays as it is. */
 bool settings_read(struct settings *settings, const struct settings_option *options, size_t count, struct error *err);
-/* Takes all whose keys begin so; their number. */
-int settings_take_all(struct settings *settings, const char *prefix);
+/* Takes all whose keys begin as one of them (NULL-terminated); their number. */
+int settings_take_all(struct settings *settings, const char *const *prefixes);
 /* Those that nobody took, as "key = value", in the arena; words are not among them, and of those that stand elsewhere
  * there is the number. False: out of memory. */
 bool settings_left(const struct settings *settings, int *count, const char ***out);
