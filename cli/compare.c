@@ -465,7 +465,6 @@ static bool show(struct job *job, struct error *err)
     struct report report = { .title = title,
                              .model = in->model->name,
                              .cluster = in->cluster->name,
-                             .created = when,
                              .unit = c->entries[0].graph ? print_unit(c->entries[0].graph) : NULL,
                              .memory_limit_bytes = least_memory(in->cluster),
                              .notes = notes.list,
