@@ -51,28 +51,45 @@ static void print_message(char *message, const char *format, va_list arguments)
     show(message, raw);
 }
 
-bool fail(struct error *err, const char *format, ...)
+static void fill(struct error *err, enum error_kind kind, bool ended, const char *format, va_list arguments)
 {
     if (!err || err->kind != ERROR_NONE)
-        return false;
-    err->kind = ERROR_INPUT;
+        return;
+    err->kind = kind == ERROR_NONE ? ERROR_BUG : kind;
+    err->ended = ended;
+    print_message(err->message, format, arguments);
+}
+
+bool fail(struct error *err, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    print_message(err->message, format, arguments);
+    fill(err, ERROR_INPUT, false, format, arguments);
     va_end(arguments);
     return false;
 }
 
 bool fail_kind(struct error *err, enum error_kind kind, const char *format, ...)
 {
-    if (!err || err->kind != ERROR_NONE)
-        return false;
-    err->kind = kind == ERROR_NONE ? ERROR_BUG : kind;
     va_list arguments;
     va_start(arguments, format);
-    print_message(err->message, format, arguments);
+    fill(err, kind, false, format, arguments);
     va_end(arguments);
     return false;
+}
+
+bool fail_ended(struct error *err, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fill(err, ERROR_ENVIRONMENT, true, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool fail_with(struct error *err, const struct error *cause)
+{
+    return cause->ended ? fail_ended(err, "%s", cause->message) : fail_kind(err, cause->kind, "%s", cause->message);
 }
 
 static atomic_bool short_of_memory;

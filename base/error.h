@@ -18,6 +18,7 @@ enum { ERROR_MESSAGE_BYTES = 2048 };
 
 struct error {
     enum error_kind kind;
+    bool ended; /* of ERROR_ENVIRONMENT: time was over, or somebody cancelled, before there was an answer */
     char message[ERROR_MESSAGE_BYTES];
 };
 
@@ -26,6 +27,9 @@ struct error {
 bool fail(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool fail_kind(struct error *err, enum error_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool fail_memory(struct error *err); /* there is none left: an error of the environment */
+/* An error of the environment, too, but an end that was asked for. */
+bool fail_ended(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool fail_with(struct error *err, const struct error *cause); /* the cause, of whom err has not heard */
 
 /* Notes that a text or an arena of this process has asked in vain, and says whether any has: what was then put together
  * may be cut, however far the one who asked is from who writes it. So no file is written from there on, and the program

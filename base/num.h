@@ -68,6 +68,9 @@ static inline int count_bits(uint32_t bits)
 }
 /* For qsort(), ascending. */
 int compare_i64(const void *a, const void *b);
+int compare_doubles(const void *a, const void *b);
+/* The middle one, of an even number the mean of the two; count > 0. Sorts them. */
+double median_of(double *values, int count);
 /* The greatest one; of 0 and b it is b. */
 static inline int64_t common_divisor(int64_t a, int64_t b)
 {

@@ -58,12 +58,6 @@ static bool add_sample(int64_t **samples, int *count, int64_t value)
     return true;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* The value at a fraction of the sorted samples; -1: out of memory. */
 static int64_t quantile(const int64_t *samples, int count, double fraction)
 {
@@ -71,7 +65,7 @@ static int64_t quantile(const int64_t *samples, int count, double fraction)
     if (!sorted)
         return -1;
     memcpy(sorted, samples, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_ns);
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_i64);
     double at = fraction * (count - 1);
     int low = (int)at;
     int64_t value = sorted[low];

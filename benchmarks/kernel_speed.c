@@ -240,12 +240,6 @@ static void trainer_free(struct trainer *t)
     free(t->touched_value), free(t->touched_weight), free(t->scratch);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* ---- the yardstick: a product of 1024-square matrices, median of 25 ---- */
 static double matrix_rate_flops_per_s(void)
 {
@@ -269,7 +263,7 @@ static double matrix_rate_flops_per_s(void)
         kernel_find(KERNEL_MATMUL, PHASE_FORWARD)(&call);
         time_s[round] = now_s() - start_s;
     }
-    qsort(time_s, ROUNDS, sizeof *time_s, by_value);
+    qsort(time_s, ROUNDS, sizeof *time_s, compare_doubles);
     free(data);
     return 2.0 * N * N * N / time_s[ROUNDS / 2];
 }
@@ -297,7 +291,7 @@ static void print_step(const struct step *step, double rate)
 
 static int by_time(const void *a, const void *b)
 {
-    return by_value(&((const struct step *)a)->total_s, &((const struct step *)b)->total_s);
+    return compare_doubles(&((const struct step *)a)->total_s, &((const struct step *)b)->total_s);
 }
 
 static char *read_text(const char *path, size_t *length)

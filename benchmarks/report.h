@@ -55,7 +55,7 @@ struct report_speed {
     double drift;         /* (largest - smallest) / smallest */
 };
 struct report {
-    const char *title, *model, *cluster, *created;
+    const char *title, *model, *cluster;
     const char *unit; /* of what a step works on, "images"; NULL: tokens */
     int64_t memory_limit_bytes;
     const char *const *notes;           /* free lines, NULL-terminated: which numbers are analytic, what was rejected */

@@ -121,12 +121,6 @@ static void draw(struct instance *in, int layers, int classes, int options, int 
         in->problem.cap[r] = least[r] + (int64_t)((r == 0 ? fill : 0.6) * (double)(most[r] - least[r]));
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void time_family(struct instance *in, int layers, int classes, int options, bool collinear)
 {
     printf("| %s | %4d | %4d | %2d |", collinear ? "collinear" : "transformer", layers, classes, options);
@@ -146,7 +140,7 @@ static void time_family(struct instance *in, int layers, int classes, int option
                 ms[count++] = now_ms() - start;
                 open += result.status == KNAPSACK_LIMIT;
             }
-        qsort(ms, (size_t)count, sizeof *ms, ascending);
+        qsort(ms, (size_t)count, sizeof *ms, compare_doubles);
         printf(" %8.3f / %8.3f%s", ms[count / 2], ms[count - 1], open ? " open " : " |");
         if (open)
             printf("%d |", open);

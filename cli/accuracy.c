@@ -132,12 +132,6 @@ static int by_entry(const void *a, const void *b)
     return order ? order : x->experts - y->experts;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Between the two sorted values around a share of the way through them. */
 static double quantile(const double *sorted, int count, double share)
 {
@@ -192,7 +186,7 @@ bool accuracy_of_rows(struct accuracy *out, struct arena *arena, const struct va
         }
         int own_rows = (int)entry->rows;
         double tail = own_rows < ACCURACY_MANY ? 0 : .1;
-        qsort(errors, (size_t)own_rows, sizeof *errors, by_value);
+        qsort(errors, (size_t)own_rows, sizeof *errors, compare_doubles);
         entry->median = rounded(quantile(errors, own_rows, .5));
         entry->low = rounded(quantile(errors, own_rows, tail));
         entry->high = rounded(quantile(errors, own_rows, 1 - tail));

@@ -232,8 +232,7 @@ bool aim_explain(void *self, struct search_result **out, const struct facts *fac
     bool told_none = found || why.kind == ERROR_INFEASIBLE;
     search_result_free(*out);
     *out = NULL;
-    return fail_kind(err, told_none ? ERROR_INPUT : why.kind, "%s",
-                     told_none && *untold.message ? untold.message : why.message);
+    return told_none ? fail(err, "%s", *untold.message ? untold.message : why.message) : fail_with(err, &why);
 }
 
 /* What the try has other than the best one: " recompute block, reshard false". */

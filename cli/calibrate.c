@@ -11,7 +11,6 @@
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct calibrate_arguments {
@@ -329,7 +328,7 @@ static bool linearise(struct calibrating *c, const struct fit *at, bool slopes, 
     progress_clear(&progress);
     for (int i = 0; i < c->question_count; i++)
         if (c->questions[i].failed)
-            return fail_kind(err, c->questions[i].why.kind, "%s", c->questions[i].why.message);
+            return fail_with(err, &c->questions[i].why);
     for (int i = 0; i < c->count; i++) {
         const struct question *q = &c->questions[c->places[i].question];
         double now_s = q->step_s[MECHANISM_COUNT];
@@ -340,11 +339,6 @@ static bool linearise(struct calibrating *c, const struct fit *at, bool slopes, 
     return true;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 static struct fit_errors errors_of(double *values, int count)
 {
     struct fit_errors e = { 0 };
@@ -352,8 +346,7 @@ static struct fit_errors errors_of(double *values, int count)
         values[i] = fabs(values[i]);
         e.mean += values[i] / count;
     }
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    e.median = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    e.median = median_of(values, count);
     return e;
 }
 

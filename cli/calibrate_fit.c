@@ -1,4 +1,5 @@
 #include "cli/calibrate_fit.h"
+#include "base/num.h"
 #include "cli/cholesky.h"
 #include <math.h>
 #include <stdlib.h>
@@ -28,12 +29,6 @@ static double residual(const struct fit *speeds, const struct fit *at, const str
 double fit_error(const struct fit *speeds, const struct fit *at, const struct fit_sample *sample)
 {
     return expm1(-residual(speeds, at, sample));
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Adds a sample to the normal equations: weight * (target - slope . x)^2. */
@@ -75,7 +70,7 @@ bool fit_solve(struct fit *out, const struct fit *at, const struct fit_sample *s
             memset(out->log_speed, 0, (size_t)n * sizeof *out->log_speed);
             break;
         }
-        qsort(sizes, (size_t)used, sizeof *sizes, by_size);
+        qsort(sizes, (size_t)used, sizeof *sizes, compare_doubles);
         double noise = fmax(LEAST_NOISE, 1.4826 * sizes[used / 2]); /* of a normal distribution's median of |error| */
         memset(m, 0, (size_t)n * (size_t)n * sizeof *m);
         double *b = arena_alloc(&room, (size_t)n, sizeof *b);

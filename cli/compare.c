@@ -85,7 +85,7 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
         if (result)
             search_infeasible(result, space, err);
         else
-            fail_kind(err, cause.kind, "%s", cause.message);
+            fail_with(err, &cause);
     }
     bool ok = found || !chosen;
     if (found) {
@@ -482,7 +482,6 @@ static bool show(struct job *job, struct error *err)
     struct report report = { .title = title,
                              .model = in->model->name,
                              .cluster = in->cluster->name,
-                             .created = when,
                              .unit = c->entries[0].graph ? print_unit(c->entries[0].graph) : NULL,
                              .memory_limit_bytes = least_memory(in->cluster),
                              .notes = notes.list,

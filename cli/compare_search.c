@@ -71,7 +71,7 @@ static bool add_scaled(struct job *job, const struct varied *varied, struct sear
                          estimate_peak_bytes(&best->estimate->prediction), best->plan, graph, err);
         graph_free(graph);
     } else if (why.kind == ERROR_ENVIRONMENT || why.kind == ERROR_BUG) {
-        good = fail_kind(err, why.kind, "%s", why.message);
+        good = fail_with(err, &why);
     }
     search_result_free(result);
     return good;

@@ -85,8 +85,8 @@ static bool look_at(struct looking *l, struct candidate *c, bool nearest_only, b
     if (!candidate_search(c, seconds, &cause)) {
         if (cause.kind == ERROR_INFEASIBLE) /* a target's rules leave nothing */
             return note_try(l, c, err);
-        l->o->ended = search_was_ended(&cause) && l->o->found;
-        return l->o->ended || fail_kind(err, cause.kind, "%s", cause.message);
+        l->o->ended = cause.ended && l->o->found;
+        return l->o->ended || fail_with(err, &cause);
     }
     l->o->ended = l->o->ended || c->result->certificate.ended;
     *fits = c->result->feasible;
@@ -108,7 +108,7 @@ static bool part_text(struct looking *l, const struct variation *part, const cha
     struct error why = { 0 };
     *out = NULL;
     if (!varied_open(&varied, &l->in->facts, part, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || fail_with(err, &why);
     bool whole = varied.cluster->device_count == l->in->cluster->device_count, good = true;
     if (whole || varied.typed)
         good = (*out = arena_strdup(&l->o->arena, whole ? l->job->cluster : varied.typed)) != NULL;

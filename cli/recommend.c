@@ -168,7 +168,7 @@ static bool is_worse(const struct asking *q, const struct offer *o)
 static bool leave_out(struct asking *q, struct offer *o, const struct error *why, struct error *err)
 {
     if (why->kind == ERROR_BUG || (why->kind == ERROR_ENVIRONMENT && !q->over))
-        return fail_kind(err, why->kind, "%s", why->message);
+        return fail_with(err, why);
     o->verdict = VERDICT_LEFT_OUT;
     o->why = arena_strdup(&q->r.arena, why->message);
     if (q->first.kind == ERROR_NONE)
@@ -186,7 +186,7 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
             o->verdict = VERDICT_NO_PLAN;
             return true;
         }
-        q->over = search_was_ended(&why);
+        q->over = why.ended;
         o->verdict = VERDICT_UNTRIED;
         return q->over || leave_out(q, o, &why, err);
     }
@@ -424,7 +424,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     for (int i = 0; i < q->r.count; i++)
         possible += q->r.offers[i].verdict != VERDICT_LEFT_OUT;
     if (good && possible == 0)
-        fail_kind(err, q->first.kind, "%s", q->first.message);
+        fail_with(err, &q->first);
     else if (good)
         tell(q, operands[0], err);
     arena_free(&q->r.arena);

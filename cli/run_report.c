@@ -61,12 +61,6 @@ static double slowness(const struct program *program, const struct timeline *mea
     return expected[TIME_COMPUTE] > 0 ? (double)took[TIME_COMPUTE] / (double)expected[TIME_COMPUTE] : 0;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int run_report_straggler(const struct program *program, const struct timeline *measured,
                          const struct timeline *predicted, double *factor)
 {

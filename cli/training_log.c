@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "base/text.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *const training_log_names[TRAINING_LOG_COUNT + 1] = { "Megatron-LM", "torchtitan", "DeepSpeed", NULL };
@@ -118,19 +117,11 @@ static bool read_line(struct reading *r, const char *line, int number, struct er
     return true;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The first step compiles, allocates and fills caches: it has no say where there are others. */
 static double settled(struct rates *rates)
 {
-    int skipped = rates->count > 2, count = rates->count - skipped;
-    double *values = rates->value + skipped;
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+    int skipped = rates->count > 2;
+    return median_of(rates->value + skipped, rates->count - skipped);
 }
 
 static bool tell(struct training_log *out, struct reading *r, int lines, struct error *err)

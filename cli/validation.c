@@ -6,18 +6,6 @@
 
 /* ---- errors ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
 /* errors: (count), which are left in another order and without signs. */
 static struct error_summary summarise(double *errors, int count)
 {

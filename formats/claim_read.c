@@ -252,7 +252,7 @@ static bool read_space(const struct json *at, struct space *out, struct arena *a
 
 static bool read_config(const struct json *at, enum config_fate fate, struct claimed_config *out, struct error *err)
 {
-    *out = (struct claimed_config){ .fate = fate, .at = at };
+    *out = (struct claimed_config){ .fate = fate };
     if (json_type(at) != JSON_ARRAY || (json_count(at) != 2 && (json_count(at) != 5 || fate != FATE_SOLVED)))
         return json_fail(at, err,
                          "expected places of configurations, or of an older cleave a name and its bound, and of one "
@@ -292,7 +292,7 @@ static bool read_ranges(const struct json *at, enum config_fate fate, struct cla
         return false;
     for (bool more = true; more; text++) {
         struct claimed_config *out = &claim->configs[claim->config_count++];
-        *out = (struct claimed_config){ .fate = fate, .at = at, .bound_ns = claim->bound_ns };
+        *out = (struct claimed_config){ .fate = fate, .bound_ns = claim->bound_ns };
         if (!read_range(&text, out) || (*text && *text != ','))
             return json_fail(at, err, "expected places of configurations, as \"0-11,14\"");
         more = *text == ',';

@@ -50,6 +50,14 @@ int64_t graph_trainable_count(const struct graph *graph)
     return count;
 }
 
+int segment_axis(const struct segment *segment, enum axis_tag tag)
+{
+    for (int i = 0; i < segment->axis_count; i++)
+        if (segment->axes[i].tag == tag)
+            return i;
+    return -1;
+}
+
 int operand_dim(const struct operand *operand, int dim_count, int axis)
 {
     for (int dim = 0; dim < dim_count; dim++)

@@ -294,6 +294,8 @@ int64_t weight_elements(const struct weight *weight);
 /* Parameters, padding excluded, each tied weight once; and those of them that are not frozen. */
 int64_t graph_parameter_count(const struct graph *graph);
 int64_t graph_trainable_count(const struct graph *graph);
+/* The segment's first axis with that tag, or -1. */
+int segment_axis(const struct segment *segment, enum axis_tag tag);
 /* The dim of the operand that follows axis, or -1. */
 int operand_dim(const struct operand *operand, int dim_count, int axis);
 /* True when the gradient of the value is needed: some trainable weight lies at or before its producer. */

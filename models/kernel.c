@@ -76,18 +76,14 @@ static int64_t points(const struct segment *segment, const int64_t extents[MAX_A
 
 static int64_t tag_extent(const struct segment *segment, const int64_t extents[MAX_AXES], enum axis_tag tag)
 {
-    for (int i = 0; i < segment->axis_count; i++)
-        if (segment->axes[i].tag == tag)
-            return extents[i];
-    return 1;
+    int axis = segment_axis(segment, tag);
+    return axis >= 0 ? extents[axis] : 1;
 }
 
 static int64_t tag_size(const struct segment *segment, enum axis_tag tag)
 {
-    for (int i = 0; i < segment->axis_count; i++)
-        if (segment->axes[i].tag == tag)
-            return segment->axes[i].size;
-    return 1;
+    int axis = segment_axis(segment, tag);
+    return axis >= 0 ? segment->axes[axis].size : 1;
 }
 
 static bool tag_whole(const struct segment *segment, const int64_t extents[MAX_AXES], enum axis_tag tag)

@@ -45,7 +45,6 @@ struct problem {
     double *far_s, *far_bytes;       /* the same for blocks behind the first, */
     double far_limit;                /* below this limit */
     int64_t inner_work;
-    struct error *err;
 };
 
 static bool starts(const char *text, const char *prefix)

@@ -74,7 +74,6 @@ static int64_t work_of(const struct sweep *sweep)
 
 static bool run_pass(struct sweep *sweep, double limit, int *label)
 {
-    sweep->plan->passes++;
     return stage_walk_pass(sweep->walk, 0, limit, label, sweep->err);
 }
 

@@ -88,7 +88,6 @@ struct stage_plan {
     int stage_count, words;
     struct stage *stages; /* in the order of placement, in the arena */
     int64_t ideals, work; /* ideals of the graph, or of the narrower one; stages looked at */
-    int passes;
 };
 
 /* What numbers of 64 bits tell of a graph's loads: these are differences of sums over its nodes, which lose a part of

@@ -66,7 +66,6 @@ struct reading {
     struct found_nic nic[TOPOLOGY_NICS];
     int64_t switch_key[SWITCHES];
     /* The NVLink distances. */
-    bool in_links;
     int party_count, indexes_read, values_read;
     int64_t party[PARTIES];
     double rate[PARTIES][PARTIES]; /* bytes per second */

@@ -96,12 +96,6 @@ void samples_free(struct samples *samples)
 }
 
 /* ---- statistics ---- */
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The value below which `share` of the samples lie. */
 static double quantile(struct series *series, double share)
 {

@@ -12,7 +12,6 @@
 
 /* FSDP2 gathers and reduces a block at once, whatever its size. */
 #define BUCKET_BYTES (INT64_C(1) << 40)
-enum { MOST_DEGREE = 1 << 20 };
 
 static bool context_is_known(const struct launch *launch, const struct launch_context *context)
 {
@@ -218,23 +217,12 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
 
 static bool write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
 {
-    bool good = true;
-    struct {
-        const char *name;
-        bool executable;
-        void (*add)(struct text *text, const struct launch *launch, const struct launch_context *context);
-    } files[] = {
+    static const struct launch_part files[] = {
         { "accelerate.yaml", false, add_yaml }, { "train.sh", true, add_script },
         { "train.py", false, trainer_script },  { "train.sbatch", true, launch_text_sbatch },
         { "README.md", false, add_readme },
     };
-    for (size_t i = 0; good && i < sizeof files / sizeof *files; i++) {
-        struct text *text = launch_files_add(out, files[i].name, files[i].executable);
-        if (text)
-            files[i].add(text, launch, context);
-        good = text && !text->failed;
-    }
-    return good;
+    return launch_files_fill(out, files, sizeof files / sizeof *files, launch, context);
 }
 
 /* The options stand alone, or in their section. */
@@ -261,8 +249,8 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
-    settings_take_all(settings, "parallelism_config.parallelism_config_cp_backend");
-    settings_take_all(settings, "parallelism_config_cp_backend");
+    settings_take_all(settings, (const char *const[]){ "parallelism_config.parallelism_config_cp_backend",
+                                                       "parallelism_config_cp_backend", NULL });
     if (launch->context > 1 && strategy == 1)
         launch->context_dimension = DIM_cp_ring;
     int64_t others, all;
@@ -385,9 +373,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                     (long long)said.sequence, (long long)(2 * launch->context));
     static const char *const ignored[] = { "fsdp_config.",           "fsdp_",         "use_fsdp",
                                            "use_parallelism_config", "downcast_bf16", NULL };
-    for (int i = 0; ignored[i]; i++)
-        out->ignored_count += settings_take_all(&settings, ignored[i]);
-    out->ignored_count += trainer_take_ignored(&settings);
+    out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
     return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
 }
 

@@ -8,8 +8,6 @@
 #include "targets/target.h"
 #include <string.h>
 
-enum { MOST_DEGREE = 1 << 20, MOST_BATCH = 1 << 30 };
-
 static bool required(struct settings *settings, const char *key, int64_t most, int64_t *out, struct error *err)
 {
     bool said;
@@ -32,8 +30,8 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
         !required(settings, "tensor_par", MOST_DEGREE, &l->tensor, err) ||
         !required(settings, "pipeline_par", MOST_DEGREE, &l->pipeline, err) ||
         !required(settings, "data_par", MOST_DEGREE, &l->data, err) ||
-        !required(settings, "batch_size", MOST_BATCH, &l->batch, err) ||
-        !required(settings, "microbatch_size", MOST_BATCH, &l->micro_batch, err) ||
+        !required(settings, "batch_size", MOST_COUNT, &l->batch, err) ||
+        !required(settings, "microbatch_size", MOST_COUNT, &l->micro_batch, err) ||
         !settings_int(settings, "pipeline_interleaving", 1, MOST_DEGREE, &l->chunks, NULL, err))
         return false;
     if (!mul_i64(&others, l->tensor, l->pipeline) || !mul_i64(&all, others, l->data) || all != out->devices)
@@ -107,7 +105,8 @@ static bool read_rest(struct launch_read *out, struct settings *settings, struct
 {
     static const char *const overlaps[] = { "none", "ring", "pipe", NULL }, *const heads[] = { "multihead",
                                                                                                "multiquery", NULL };
-    static const char *const ignored[] = { "tensor_par_net", "pipeline_par_net", "data_par_net", "fused_activation" };
+    static const char *const ignored[] = { "tensor_par_net", "pipeline_par_net", "data_par_net", "fused_activation",
+                                           NULL };
     const struct launch *l = &out->launch;
     int overlap = 0, kind = 0;
     bool overlapped = false;
@@ -126,8 +125,7 @@ static bool read_rest(struct launch_read *out, struct settings *settings, struct
         return refuse(settings, err, "tensor_par_overlap: expected tensor_par above 1");
     if (overlapped && l->data == 1)
         return refuse(settings, err, "data_par_overlap: expected data_par above 1");
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        out->ignored_count += settings_take_all(settings, ignored[i]);
+    out->ignored_count += settings_take_all(settings, ignored);
     return true;
 }
 

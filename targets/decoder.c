@@ -9,11 +9,9 @@ static bool is_attention(const char *kind)
 
 struct decoder decoder_of(const struct model *model)
 {
-    struct decoder out = { .hidden = model->hidden,
-                           .vocab_size = model->vocab_size,
-                           .sequence = model->sequence,
-                           .tied = model->tied_embedding,
-                           .llama = true };
+    struct decoder out = {
+        .hidden = model->hidden, .vocab_size = model->vocab_size, .tied = model->tied_embedding, .llama = true
+    };
     for (int b = 0; b < model->block_count; b++) {
         const struct model_block *block = &model->blocks[b];
         bool attends = false;

@@ -4,7 +4,7 @@
 #include "models/model.h"
 
 struct decoder {
-    int64_t hidden, vocab_size, sequence;
+    int64_t hidden, vocab_size;
     int64_t blocks;                         /* copies of all repeated blocks with attention */
     int64_t heads, kv_heads, head_dim;      /* 0: attention of another kind */
     int64_t inner;                          /* of the last block's feed-forward part; 0: it has none */

@@ -14,10 +14,8 @@
 #include <string.h>
 
 enum {
-    BUCKET_BYTES = 100000000,    /* of one gather, as the framework's facts have it: stage3_prefetch_bucket_size */
-    BUCKET_ELEMENTS = 500000000, /* reduce_bucket_size, allgather_bucket_size: its own numbers, which the facts have */
-    MOST_DEGREE = 1 << 20,
-    MOST = 1 << 30
+    BUCKET_BYTES = 100000000,   /* of one gather, as the framework's facts have it: stage3_prefetch_bucket_size */
+    BUCKET_ELEMENTS = 500000000 /* reduce_bucket_size, allgather_bucket_size: its own numbers, which the facts have */
 };
 
 static bool context_is_ulysses(const struct launch *launch, const struct launch_context *context)
@@ -278,12 +276,7 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
 
 static bool write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
 {
-    bool good = true;
-    struct {
-        const char *name;
-        bool executable;
-        void (*add)(struct text *text, const struct launch *launch, const struct launch_context *context);
-    } files[] = {
+    static const struct launch_part files[] = {
         { "ds_config.json", false, add_json },
         { "accelerate.yaml", false, add_yaml },
         { "train.sh", true, add_script },
@@ -291,13 +284,7 @@ static bool write(struct launch_files *out, const struct launch *launch, const s
         { "train.sbatch", true, launch_text_sbatch },
         { "README.md", false, add_readme },
     };
-    for (size_t i = 0; good && i < sizeof files / sizeof *files; i++) {
-        struct text *text = launch_files_add(out, files[i].name, files[i].executable);
-        if (text)
-            files[i].add(text, launch, context);
-        good = text && !text->failed;
-    }
-    return good;
+    return launch_files_fill(out, files, sizeof files / sizeof *files, launch, context);
 }
 
 /* "auto", which the Trainer fills in: as if nobody had said it. */
@@ -381,9 +368,9 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
     int64_t all = 0, micro = said->micro_said ? said->micro : 0,
             steps = said->accumulation_said ? said->accumulation : 0;
     const struct settings_option options[] = {
-        { "train_batch_size", .integer = &all, .least = 1, .most = MOST },
-        { "train_micro_batch_size_per_gpu", .integer = &micro, .least = 1, .most = MOST },
-        { "deepspeed_config.gradient_accumulation_steps", .integer = &steps, .least = 1, .most = MOST },
+        { "train_batch_size", .integer = &all, .least = 1, .most = MOST_COUNT },
+        { "train_micro_batch_size_per_gpu", .integer = &micro, .least = 1, .most = MOST_COUNT },
+        { "deepspeed_config.gradient_accumulation_steps", .integer = &steps, .least = 1, .most = MOST_COUNT },
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
@@ -437,7 +424,7 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
         { "parallelism_config.parallelism_config_sp_size", .integer = &launch->context, .least = 1,
           .most = MOST_DEGREE },
         { "sequence_parallel_size", .integer = &launch->context, .least = 1, .most = MOST_DEGREE },
-        { "x-cleave.devices", .integer = &out->devices, .least = 1, .most = MOST },
+        { "x-cleave.devices", .integer = &out->devices, .least = 1, .most = MOST_COUNT },
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
@@ -487,8 +474,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     double clip = 0;
     bool clip_said = false;
     const struct settings_option options[] = {
-        { "x-cleave.sequence", .integer = &sequence, .least = 1, .most = MOST, .said = &out->says_sequence },
-        { "parallelism_config.parallelism_config_sp_seq_length", .integer = &sequence, .least = 1, .most = MOST },
+        { "x-cleave.sequence", .integer = &sequence, .least = 1, .most = MOST_COUNT, .said = &out->says_sequence },
+        { "parallelism_config.parallelism_config_sp_seq_length", .integer = &sequence, .least = 1, .most = MOST_COUNT },
         { "x-cleave.gradient_checkpointing", .flag = &again },
         { "gradient_clipping", .real = &clip, .said = &clip_said },
         { "deepspeed_config.gradient_clipping", .real = &clip, .said = &clip_said },
@@ -544,9 +531,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         settings_keep_unusual(&settings, "zero_optimization.overlap_comm", overlaps);
     settings_keep_unusual(&settings, "zero_optimization.reduce_bucket_size", buckets);
     settings_keep_unusual(&settings, "zero_optimization.allgather_bucket_size", buckets);
-    for (int i = 0; ignored[i]; i++)
-        out->ignored_count += settings_take_all(&settings, ignored[i]);
-    out->ignored_count += trainer_take_ignored(&settings);
+    out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
     return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
 }
 

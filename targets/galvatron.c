@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEGREE = 1 << 20, MOST_BATCH = 1 << 30, MOST_BLOCKS = 1 << 14 };
+enum { MOST_BLOCKS = 1 << 14 };
 
 /* Numbers with commas between them, one for each block. *count 0: as many as there are; the key's absence leaves *out
  * NULL. */
@@ -117,8 +117,8 @@ static bool read_pipeline(struct launch_read *out, struct settings *settings, in
     int type = 1, stages = 0, sum = 0, *list;
     if (!settings_word(settings, "pipeline_type", types, &type, NULL, err) ||
         !read_list(settings, "pp_division", 0, MOST_BLOCKS, &stages, &list, &at, err) ||
-        !settings_int(settings, "global_bsz", 1, MOST_BATCH, &l->batch, &out->says_batch, err) ||
-        !settings_int(settings, "chunks", 1, MOST_BATCH, &out->micro_batches, NULL, err))
+        !settings_int(settings, "global_bsz", 1, MOST_COUNT, &l->batch, &out->says_batch, err) ||
+        !settings_int(settings, "chunks", 1, MOST_COUNT, &out->micro_batches, NULL, err))
         return false;
     l->schedule = schedule_find(type == 0 && l->pipeline > 1 ? "gpipe" : "1f1b");
     if (!out->says_batch || out->micro_batches == 0)
@@ -202,7 +202,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     bool ulysses = l->context_dimension == DIM_cp_ulysses && l->context > 1;
     if (tensor == (ulysses ? l->context : l->tensor) && (tensor == 1 || (sequence != 0) == ulysses) &&
         context == (ulysses ? 1 : l->context))
-        out->ignored_count += settings_take_all(&settings, "v");
+        out->ignored_count += settings_take_all(&settings, (const char *const[]){ "v", NULL });
     return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
 }
 

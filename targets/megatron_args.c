@@ -362,17 +362,8 @@ static bool is_flag(const char *word)
 
 static bool add_unknown(struct launch_read *out, struct arena *arena, const char *word, int length, struct error *err)
 {
-    for (int i = 0; i < out->unknown_count; i++)
-        if (strncmp(out->unknown[i], word, (size_t)length) == 0 && !out->unknown[i][length])
-            return true;
-    const char **more = arena_alloc(arena, (size_t)out->unknown_count + 1, sizeof *more);
-    if (!more || !(more[out->unknown_count] = arena_strndup(arena, word, (size_t)length)))
-        return fail_memory(err);
-    for (int i = 0; i < out->unknown_count; i++)
-        more[i] = out->unknown[i];
-    out->unknown = more;
-    out->unknown_count++;
-    return out->unknown_count <= 1000 || fail(err, "more than 1000 arguments that Megatron-LM does not have");
+    return launch_read_add_unknown(out, arena, word, (size_t)length, err) &&
+           (out->unknown_count <= 1000 || fail(err, "more than 1000 arguments that Megatron-LM does not have"));
 }
 
 /* torchrun's and srun's, as they count devices. */

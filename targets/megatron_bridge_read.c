@@ -52,17 +52,9 @@ static bool is_off(const char *value)
 
 static bool add_unknown(struct recipe *r, const char *path)
 {
-    struct launch_read *out = r->out;
-    for (int i = 0; i < out->unknown_count; i++)
-        if (strcmp(out->unknown[i], path) == 0)
-            return true;
-    const char **more = arena_alloc(r->arena, (size_t)out->unknown_count + 1, sizeof *more);
-    if (!more || !(more[out->unknown_count] = arena_strdup(r->arena, path)))
-        return fail_memory(r->err);
-    for (int i = 0; i < out->unknown_count; i++)
-        more[i] = out->unknown[i];
-    out->unknown = more;
-    return ++out->unknown_count <= 1000 || fail(r->err, "%s: more than 1000 settings that are not understood", r->name);
+    return launch_read_add_unknown(r->out, r->arena, path, strlen(path), r->err) &&
+           (r->out->unknown_count <= 1000 ||
+            fail(r->err, "%s: more than 1000 settings that are not understood", r->name));
 }
 
 /* Precision by name: bf16_mixed, fp8_cs, bf16-with-mxfp8-mixed and the like. */

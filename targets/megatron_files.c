@@ -7,10 +7,8 @@
 
 static void put_words(struct text *out, const struct launch *l, const struct launch_context *c)
 {
-    launch_text_model(out, c, "model");
-    text_printf(out, " on %lld ", (long long)launch_devices(l));
-    launch_text_name(out, c->device_name ? c->device_name : "");
-    text_printf(out, "%sdevices: tensor %lld%s, context %lld, pipeline %lld", c->device_name ? " " : "",
+    launch_text_title(out, l, c);
+    text_printf(out, "%s: tensor %lld%s, context %lld, pipeline %lld", c->device_name ? " devices" : "",
                 (long long)l->tensor, l->sequence_parallel ? " with sequence parallelism" : "", (long long)l->context,
                 (long long)l->pipeline);
     if (l->chunks > 1)

@@ -352,14 +352,7 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
 
 static bool say_unknown(struct launch_read *out, struct arena *arena, const char *what, struct error *err)
 {
-    const char **more = arena_alloc(arena, (size_t)out->unknown_count + 1, sizeof *more);
-    if (!more)
-        return fail_memory(err);
-    for (int i = 0; i < out->unknown_count; i++)
-        more[i] = out->unknown[i];
-    more[out->unknown_count++] = what;
-    out->unknown = more;
-    return true;
+    return launch_read_add_unknown(out, arena, what, strlen(what), err);
 }
 
 static bool set_memory(struct launch_read *out, struct arena *arena, const struct megatron_args *a, const char *name,

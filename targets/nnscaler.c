@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEGREE = 1 << 20, MOST = 1 << 30 };
 #define SOME_BATCH (INT64_C(1) << 50)
 
 static bool has_no_tensor(const struct launch *launch, const struct launch_context *context)
@@ -281,8 +280,8 @@ static bool read_batch(struct launch_read *out, struct settings *settings, struc
     int64_t micro = 1, calls = 0, batch = 0, each;
     bool batch_said, calls_said;
     const struct settings_option options[] = {
-        { "micro_batch_size", .integer = &micro, .least = 1, .most = MOST },
-        { "grad_accumulation_steps", .integer = &calls, .least = 1, .most = MOST, .said = &calls_said },
+        { "micro_batch_size", .integer = &micro, .least = 1, .most = MOST_COUNT },
+        { "grad_accumulation_steps", .integer = &calls, .least = 1, .most = MOST_COUNT, .said = &calls_said },
         { "global_batch_size", .integer = &batch, .least = 1, .most = SOME_BATCH, .said = &batch_said },
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
@@ -370,10 +369,7 @@ static int take_ignored(struct settings *settings)
                                            "node_rank",
                                            "rdzv_",
                                            NULL };
-    int count = 0;
-    for (int i = 0; ignored[i]; i++)
-        count += settings_take_all(settings, ignored[i]);
-    return count;
+    return settings_take_all(settings, ignored);
 }
 
 static bool read_sequence(struct launch_read *out, struct settings *settings, struct error *err)
@@ -382,7 +378,7 @@ static bool read_sequence(struct launch_read *out, struct settings *settings, st
                                          "dataset.train_args.seq_len", "dataset.train_args.max_length", NULL };
     for (int i = 0; names[i]; i++) {
         bool said;
-        if (!settings_int(settings, names[i], 1, MOST, &out->launch.sequence, &said, err))
+        if (!settings_int(settings, names[i], 1, MOST_COUNT, &out->launch.sequence, &said, err))
             return false;
         out->says_sequence = out->says_sequence || said;
     }
@@ -444,7 +440,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     int near = 1;
     if (!read_devices(&plan, out, &settings, err) || !read_batch(out, &settings, err) ||
         !settings_word(&settings, "vars.neighbours", neighbours, &near, NULL, err) ||
-        !settings_int(&settings, POLICY("update_freq"), 1, MOST, &calls, &calls_said, err) ||
+        !settings_int(&settings, POLICY("update_freq"), 1, MOST_COUNT, &calls, &calls_said, err) ||
         !read_policy(out, plan, &settings, err) || !read_zero(launch, &settings, err) ||
         !read_precision(out, &settings, err) || !read_sequence(out, &settings, err) ||
         !settings_double(&settings, "optimizer.clip_gnorm", 0, &launch->clip_norm, NULL, err))

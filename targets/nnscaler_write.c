@@ -178,21 +178,10 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
 
 bool nnscaler_write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
 {
-    static const struct {
-        const char *name;
-        bool executable;
-        void (*add)(struct text *text, const struct launch *launch, const struct launch_context *context);
-    } files[] = {
+    static const struct launch_part files[] = {
         { "train.yaml", false, add_yaml },  { "train.py", false, add_program },
         { "train.sh", true, add_script },   { "train.sbatch", true, launch_text_sbatch },
         { "README.md", false, add_readme },
     };
-    bool good = true;
-    for (size_t i = 0; good && i < sizeof files / sizeof *files; i++) {
-        struct text *text = launch_files_add(out, files[i].name, files[i].executable);
-        if (text)
-            files[i].add(text, launch, context);
-        good = text && !text->failed;
-    }
-    return good;
+    return launch_files_fill(out, files, sizeof files / sizeof *files, launch, context);
 }

@@ -39,15 +39,16 @@ const struct setting *settings_take(struct settings *settings, const char *key)
     return found;
 }
 
-int settings_take_all(struct settings *settings, const char *prefix)
+int settings_take_all(struct settings *settings, const char *const *prefixes)
 {
     int count = 0;
-    for (int i = 0; i < settings->count; i++)
-        if (!settings->list[i].taken && !settings->list[i].word && !settings->list[i].unusual &&
-            strncmp(settings->list[i].key, prefix, strlen(prefix)) == 0) {
-            settings->list[i].taken = true;
-            count++;
-        }
+    for (int p = 0; prefixes[p]; p++)
+        for (int i = 0; i < settings->count; i++)
+            if (!settings->list[i].taken && !settings->list[i].word && !settings->list[i].unusual &&
+                strncmp(settings->list[i].key, prefixes[p], strlen(prefixes[p])) == 0) {
+                settings->list[i].taken = true;
+                count++;
+            }
     return count;
 }
 

@@ -13,6 +13,8 @@
 
 /* Each key is looked for among all; no launch that was seen has a tenth of these. */
 enum { SETTINGS_MOST = 1 << 12, SETTINGS_DEPTH = 32 };
+/* What numbers of a launch are at most: degrees and devices, and all others. */
+enum { MOST_DEGREE = 1 << 20, MOST_COUNT = 1 << 30 };
 struct setting {
     const char *key, *value;
     const char *file; /* where it stood */
@@ -84,8 +86,8 @@ struct settings_option {
 };
 /* Takes all of them, in their order; without its setting an option's value stays as it is. */
 bool settings_read(struct settings *settings, const struct settings_option *options, size_t count, struct error *err);
-/* Takes all whose keys begin so; their number. */
-int settings_take_all(struct settings *settings, const char *prefix);
+/* Takes all whose keys begin as one of them (NULL-terminated); their number. */
+int settings_take_all(struct settings *settings, const char *const *prefixes);
 /* Of the setting of that key a value other than these, whatever the case, would change what is predicted:
  * settings_take_all() leaves it, so that it is not understood. values: NULL-terminated. */
 void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values);

@@ -150,7 +150,7 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1] == '-';
 }
 
-static bool keep_command(struct shell *s, const struct shell_words *words, int line)
+static bool keep_command(struct shell *s, const struct shell_words *words)
 {
     struct shell_script *script = s->script;
     if (words->count == 0)
@@ -175,16 +175,16 @@ static bool keep_command(struct shell *s, const struct shell_words *words, int l
         }
         last = &script->commands[script->count++];
     }
-    *last = (struct shell_command){ .line = line, .count = before + words->count, .words = all };
+    *last = (struct shell_command){ .count = before + words->count, .words = all };
     return true;
 }
 
 static bool run_text(struct shell *s, const char *text, size_t length);
 
 /* Keeps the command, and reads what it hands to another shell: a word of several, options among them. */
-static bool finish_command(struct shell *s, const struct shell_words *words, int line)
+static bool finish_command(struct shell *s, const struct shell_words *words)
 {
-    if (!keep_command(s, words, line))
+    if (!keep_command(s, words))
         return false;
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
         if (strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) {
@@ -287,7 +287,6 @@ static bool bare_layout(struct shell *s, struct shell_words *words)
 static bool simple_command(struct shell *s, bool active, bool *success)
 {
     struct shell_words words = { 0 };
-    int line = s->line;
     bool declares = begins_declaration(s), begun = false;
     for (;;) {
         shell_skip_blank(s, false);
@@ -323,7 +322,7 @@ static bool simple_command(struct shell *s, bool active, bool *success)
         begun = true;
     }
     *success = succeeds(words.words, words.count);
-    return !active || declares || finish_command(s, &words, line);
+    return !active || declares || finish_command(s, &words);
 }
 
 enum { MOST_IFS = 64 };
@@ -392,7 +391,7 @@ static bool batch_line(struct shell *s)
             inner.p++;
     }
     s->grown = inner.grown;
-    return keep_command(s, &words, s->line);
+    return keep_command(s, &words);
 }
 
 /* The lines of here documents, which nobody reads, lie behind the line that announces them. */

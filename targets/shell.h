@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 struct shell_command {
-    int line, count;
+    int count;
     const char **words;
 };
 struct shell_variable {

@@ -32,6 +32,22 @@ void launch_read_begin(struct launch_read *read)
                                   .launch = launch_plain };
 }
 
+bool launch_read_add_unknown(struct launch_read *read, struct arena *arena, const char *words, size_t length,
+                             struct error *err)
+{
+    for (int i = 0; i < read->unknown_count; i++)
+        if (strncmp(read->unknown[i], words, length) == 0 && !read->unknown[i][length])
+            return true;
+    const char **more = arena_alloc(arena, (size_t)read->unknown_count + 1, sizeof *more);
+    if (!more || !(more[read->unknown_count] = arena_strndup(arena, words, length)))
+        return fail_memory(err);
+    for (int i = 0; i < read->unknown_count; i++)
+        more[i] = read->unknown[i];
+    read->unknown = more;
+    read->unknown_count++;
+    return true;
+}
+
 static const struct target *find(const struct target *const *list, const char *name)
 {
     for (int i = 0; list[i]; i++)
@@ -89,6 +105,19 @@ struct text *launch_files_add(struct launch_files *files, const char *name, bool
     struct launch_file *file = &files->list[files->count++];
     *file = (struct launch_file){ .name = name, .executable = executable };
     return &file->text;
+}
+
+bool launch_files_fill(struct launch_files *files, const struct launch_part *parts, size_t count,
+                       const struct launch *launch, const struct launch_context *context)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct text *text = launch_files_add(files, parts[i].name, parts[i].executable);
+        if (text)
+            parts[i].add(text, launch, context);
+        if (!text || text->failed)
+            return false;
+    }
+    return true;
 }
 
 void launch_files_free(struct launch_files *files)

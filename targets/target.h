@@ -51,6 +51,15 @@ struct launch_files {
 };
 /* Begins a file; its text is filled by the caller. NULL: there are too many. */
 struct text *launch_files_add(struct launch_files *files, const char *name, bool executable);
+/* What fills a file. */
+struct launch_part {
+    const char *name;
+    bool executable;
+    void (*add)(struct text *out, const struct launch *launch, const struct launch_context *context);
+};
+/* Adds one file for each part. False: there are too many, or memory is short. */
+bool launch_files_fill(struct launch_files *files, const struct launch_part *parts, size_t count,
+                       const struct launch *launch, const struct launch_context *context);
 void launch_files_free(struct launch_files *files);
 
 /* What one block of a launch has to itself, where they are not all alike. */
@@ -92,6 +101,9 @@ struct launch_read {
 
 /* A launch of which nothing was read yet: all but what was given. */
 void launch_read_begin(struct launch_read *read);
+/* One more argument that was not understood, unless it is there already; copies it. */
+bool launch_read_add_unknown(struct launch_read *read, struct arena *arena, const char *words, size_t length,
+                             struct error *err);
 
 struct target {
     const char *name, *short_name; /* "megatron-lm", "megatron" */

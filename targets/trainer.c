@@ -133,8 +133,6 @@ void trainer_arguments(struct text *out, const struct launch *launch, bool check
         text_printf(out, " --tp_size %lld", (long long)launch->tensor);
 }
 
-enum { MOST = 1 << 30, MOST_DEGREE = 1 << 20 };
-
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err)
 {
     const char *names[OPTIMS + 1] = { NULL };
@@ -144,16 +142,18 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
         names[i] = optims[i].name;
     const struct settings_option options[] = {
         { "optim", .word = &optim, .words = names },
-        { "per_device_train_batch_size", .integer = &out->micro, .least = 1, .most = MOST, .said = &out->micro_said },
-        { "train_batch_size_per_device", .integer = &out->micro, .least = 1, .most = MOST, .said = &out->micro_said },
-        { "micro_batch_size", .integer = &out->micro, .least = 1, .most = MOST, .said = &out->micro_said },
-        { "max_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
-        { "max_seq_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
-        { "block_size", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
-        { "seq_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
-        { "seq_len", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
-        { "sequence_length", .integer = &out->sequence, .least = 1, .most = MOST, .said = &out->sequence_said },
-        { "gradient_accumulation_steps", .integer = &out->accumulation, .least = 1, .most = MOST,
+        { "per_device_train_batch_size", .integer = &out->micro, .least = 1, .most = MOST_COUNT,
+          .said = &out->micro_said },
+        { "train_batch_size_per_device", .integer = &out->micro, .least = 1, .most = MOST_COUNT,
+          .said = &out->micro_said },
+        { "micro_batch_size", .integer = &out->micro, .least = 1, .most = MOST_COUNT, .said = &out->micro_said },
+        { "max_length", .integer = &out->sequence, .least = 1, .most = MOST_COUNT, .said = &out->sequence_said },
+        { "max_seq_length", .integer = &out->sequence, .least = 1, .most = MOST_COUNT, .said = &out->sequence_said },
+        { "block_size", .integer = &out->sequence, .least = 1, .most = MOST_COUNT, .said = &out->sequence_said },
+        { "seq_length", .integer = &out->sequence, .least = 1, .most = MOST_COUNT, .said = &out->sequence_said },
+        { "seq_len", .integer = &out->sequence, .least = 1, .most = MOST_COUNT, .said = &out->sequence_said },
+        { "sequence_length", .integer = &out->sequence, .least = 1, .most = MOST_COUNT, .said = &out->sequence_said },
+        { "gradient_accumulation_steps", .integer = &out->accumulation, .least = 1, .most = MOST_COUNT,
           .said = &out->accumulation_said },
         { "max_grad_norm", .real = &out->clip, .said = &out->clip_said },
         { "gradient_checkpointing", .flag = &out->recompute, .said = &out->recompute_said },
@@ -229,10 +229,7 @@ int trainer_take_ignored(struct settings *settings)
                                            "fp16",
                                            "tp_size",
                                            NULL };
-    int count = 0;
-    for (int i = 0; ignored[i]; i++)
-        count += settings_take_all(settings, ignored[i]);
-    return count;
+    return settings_take_all(settings, ignored);
 }
 
 bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context)

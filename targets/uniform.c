@@ -166,7 +166,7 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
         own.thrifty = own.unjudged || own.below_ns > 0;
     }
     if (!search_run(out, t->model, t->facts, &own, &why)) {
-        if (why.kind == ERROR_INPUT || (search_was_ended(&why) && t->options->time_limit_ns > 0))
+        if (why.kind == ERROR_INPUT || (why.ended && t->options->time_limit_ns > 0))
             return true; /* a combination that nothing can have, or time was over before there was a plan */
         *err = why;
         return false;

@@ -29,7 +29,6 @@ static struct report report_of(const struct report_plan *plans, int count)
     return (struct report){ .title = hostile,
                             .model = "m",
                             .cluster = "c",
-                            .created = "now",
                             .memory_limit_bytes = (int64_t)2 << 30,
                             .provenance = provenance,
                             .notes = notes,

@@ -53,8 +53,10 @@ static void compare_one(const struct world *world, const struct search_options *
     struct error err = { 0 };
     if (!in_turn((*turn)++, 3))
         return;
-    if (!search_run(&alone, world->model, &world->facts, options, &err))
+    if (!search_run(&alone, world->model, &world->facts, options, &err)) { /* no configuration has such a value */
+        ck_assert_msg(err.kind == ERROR_INPUT, "%s", err.message);
         return;
+    }
     if (alone->feasible) {
         double ratio = (double)step_of(all) / (double)step_of(alone);
         *worst = ratio > *worst ? ratio : *worst;

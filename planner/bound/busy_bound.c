@@ -24,9 +24,8 @@ struct busy {
     int layers;
     int64_t micro_batches, most_ns;
     struct least_price *least; /* (classes) by the table of all stages */
-    int64_t most_weight_ns;
-    struct busy_work lowest;  /* by that table */
-    int work_count, *work_of; /* (stages) of works; NULL: all have the lowest */
+    struct busy_work lowest;   /* by that table */
+    int work_count, *work_of;  /* (stages) of works; NULL: all have the lowest */
     struct busy_work *works;
     int line_count;
     struct line line[MOST_LINES];

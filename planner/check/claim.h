@@ -10,7 +10,6 @@ struct claimed_config {
     int first, last;  /* indices in the space's enumeration */
     enum config_fate fate;
     int64_t bound_ns;
-    const struct json *at; /* where the file says so */
 };
 struct claim {
     struct arena arena;

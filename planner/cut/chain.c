@@ -35,9 +35,8 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
                            .class_of = class_of,
                            .tied_first = tied_first,
                            .tied_second = tied_second };
-    size_t layers = (size_t)layer_count, pairs = layers * (layers + 1) / 2;
+    size_t layers = (size_t)layer_count;
     int *interval = arena_alloc(arena, layers * (layers + 1), sizeof *interval),
-        *sample = arena_alloc(arena, pairs, 2 * sizeof *sample),
         *layers_of = arena_alloc(arena, (size_t)class_count + 1, sizeof *layers_of);
     struct memo met = { 0 };
     bool good = !arena_failed(arena) && chain_set_keys(&chain, arena);
@@ -47,11 +46,8 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
             bool known;
             int *index = memo_place(&met, &key, 1, sizeof *index, &known);
             good = index != NULL;
-            if (good && !known) {
+            if (good && !known)
                 *index = chain.interval_count++;
-                sample[2 * *index] = first;
-                sample[2 * *index + 1] = end;
-            }
             interval[first * (layer_count + 1) + end] = good ? *index : 0;
         }
     memo_free(&met);
@@ -61,7 +57,6 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
         layers_of[class_of[l]]++;
     chain.layers_of = layers_of;
     chain.interval = interval;
-    chain.sample = sample;
     *out = chain;
     return true;
 }

@@ -36,7 +36,6 @@ struct chain {
     const bool *tied;                /* (layer_count) all that share it, if more than those may; NULL: those two */
     int interval_count;              /* distinct ones */
     const int *interval;             /* (layer_count, layer_count + 1): index of [first, end), without branches */
-    const int *sample;               /* (interval_count, 2): first and end of one interval of each */
     const uint64_t *key;             /* (chain_sums()) of the classes of the layers that are summed */
     const struct graph *graph; /* whose layers these are, for what crosses cuts; NULL: each reads the one before */
 };

@@ -156,8 +156,7 @@ static int list_legs(const struct solver *s, int row, struct leg *legs)
     for (int shape = 0; shape < s->shape_count; shape++) {
         int after = row_after(s, row, shape);
         if (after >= 0)
-            legs[count++] = (struct leg){ row,
-                                          shape,
+            legs[count++] = (struct leg){ shape,
                                           after,
                                           s->level[row * s->shape_count + shape],
                                           s->cutting.first_from[after],

@@ -95,7 +95,7 @@ struct forward_span {
 };
 /* One way to go on from a row: a stage with that number of meshes, which ends within the row behind it. */
 struct leg {
-    int row, shape, after, level;
+    int shape, after, level;
     int first_end, last_end;
     int64_t cut_ns; /* level_end_ns() */
 };

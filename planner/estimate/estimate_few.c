@@ -27,6 +27,22 @@ bool estimate_shorten(struct plan **out, struct graph **graph, const struct mode
     return plan_graph(graph, model, shorter, err) && plan_check(shorter, *graph, err);
 }
 
+bool estimate_lower(struct shortened *out, const struct model *model, const struct plan *plan, int micro_batches,
+                    struct error *err)
+{
+    *out = (struct shortened){ 0 };
+    return estimate_shorten(&out->plan, &out->graph, model, plan, micro_batches, err) &&
+           lower_program(&out->program, out->graph, out->plan, err);
+}
+
+void estimate_shortened_free(struct shortened *shortened)
+{
+    program_free(shortened->program);
+    graph_free(shortened->graph);
+    plan_free(shortened->plan);
+    *shortened = (struct shortened){ 0 };
+}
+
 static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
                             int micro_batches, const struct facts *facts, const struct judging *judging,
                             int64_t worth_ns, struct error *err)
@@ -221,20 +237,15 @@ static bool estimate_by_period(struct estimate **out, const struct model *model,
     struct period period = { 0 };
     bool good = true, looks = !schedules[plan->schedule]->asynchronous && estimate_shortens(plan);
     for (int units = SHORT_UNITS; good && looks; units = LONG_UNITS) {
-        struct graph *graph = NULL;
-        struct plan *shorter = NULL;
-        struct program *program = NULL;
+        struct shortened shorter;
         int few = settled + unit * units;
         few += units == LONG_UNITS ? (plan->micro_batch_count - few) % (unit * ALL_PERIODS) : 0;
         if (few * LONGER > plan->micro_batch_count)
             break;
-        good = estimate_shorten(&shorter, &graph, model, plan, few, err) &&
-               lower_program(&program, graph, shorter, err) &&
-               judge_by_period(out, &period, program, model, plan, facts, err);
+        good = estimate_lower(&shorter, model, plan, few, err) &&
+               judge_by_period(out, &period, shorter.program, model, plan, facts, err);
         looks = units == SHORT_UNITS && period.micro_batches == 0;
-        program_free(program);
-        graph_free(graph);
-        plan_free(shorter);
+        estimate_shortened_free(&shorter);
     }
     return good;
 }

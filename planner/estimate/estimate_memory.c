@@ -6,7 +6,6 @@
 #include "planner/layout/contents.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/lives.h"
-#include "planner/lower/lower.h"
 #include "planner/program/clock.h"
 #include "planner/program/schedule.h"
 #include <string.h>
@@ -162,9 +161,7 @@ static int settling_micro_batches(const struct plan *plan, int64_t few_instrs, i
 
 /* A plan's program, or that of fewer micro-batches, with its offsets. */
 struct layouts {
-    struct graph *graph;
-    struct plan *plan;
-    struct program *program;
+    struct shortened of;
     struct judging judging;
 };
 
@@ -174,16 +171,8 @@ static bool lay_out(struct layouts *l, const struct model *model, const struct p
     *l = (struct layouts){ 0 };
     if (micro_batches < plan->micro_batch_count)
         l->judging = judging_of(plan, micro_batches);
-    return estimate_shorten(&l->plan, &l->graph, model, plan, micro_batches, err) &&
-           lower_program(&l->program, l->graph, l->plan, err) && lives_split(l->program, err) &&
-           layout_place(l->program, NULL, NULL, err);
-}
-
-static void layouts_free(struct layouts *l)
-{
-    program_free(l->program);
-    graph_free(l->graph);
-    plan_free(l->plan);
+    return estimate_lower(&l->of, model, plan, micro_batches, err) && lives_split(l->of.program, err) &&
+           layout_place(l->of.program, NULL, NULL, err);
 }
 
 bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
@@ -194,8 +183,8 @@ bool estimate_settle(struct estimate *estimate, const struct model *model, const
     if (more == 0)
         return true;
     bool good =
-        lay_out(&l, model, plan, more, err) && estimate_fill_memory(estimate, l.program, facts, &l.judging, err);
-    layouts_free(&l);
+        lay_out(&l, model, plan, more, err) && estimate_fill_memory(estimate, l.of.program, facts, &l.judging, err);
+    estimate_shortened_free(&l.of);
     return good;
 }
 
@@ -229,8 +218,8 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
     }
     struct layouts l;
     bool good = lay_out(&l, model, plan, plan->micro_batch_count, err) &&
-                estimate_fill_memory(estimate, l.program, facts, &l.judging, err);
-    layouts_free(&l);
+                estimate_fill_memory(estimate, l.of.program, facts, &l.judging, err);
+    estimate_shortened_free(&l.of);
     return good;
 }
 
@@ -244,8 +233,8 @@ bool estimate_program_bytes(int64_t *bytes, const struct program *program, const
     bool good = more == 0 || lay_out(&l, model, plan, more, err);
     for (int s = 0; s < plan->stage_count && good; s++)
         bytes[s] =
-            more > 0 ? estimate_stage_bytes(l.program, s, &l.judging) : estimate_stage_bytes(program, s, &judging);
-    layouts_free(&l);
+            more > 0 ? estimate_stage_bytes(l.of.program, s, &l.judging) : estimate_stage_bytes(program, s, &judging);
+    estimate_shortened_free(&l.of);
     return good;
 }
 
@@ -253,8 +242,8 @@ bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct
 {
     struct layouts l;
     int few = estimate_shortens(plan) ? estimate_settled_micro_batches(plan) : plan->micro_batch_count;
-    bool good = lay_out(&l, model, plan, few, err) && estimate_program_bytes(bytes, l.program, model, plan, err);
-    layouts_free(&l);
+    bool good = lay_out(&l, model, plan, few, err) && estimate_program_bytes(bytes, l.of.program, model, plan, err);
+    estimate_shortened_free(&l.of);
     return good;
 }
 

@@ -61,4 +61,8 @@ int estimate_micro_batch_unit(const struct plan *plan);
  * failure too. */
 bool estimate_shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
                       int micro_batches, struct error *err);
+/* Makes its program, too. The caller frees it, on failure too. */
+bool estimate_lower(struct shortened *out, const struct model *model, const struct plan *plan, int micro_batches,
+                    struct error *err);
+void estimate_shortened_free(struct shortened *shortened); /* leaves it empty */
 #endif

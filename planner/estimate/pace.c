@@ -3,7 +3,6 @@
 #include "planner/estimate/estimate_parts.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/lives.h"
-#include "planner/lower/lower.h"
 #include "planner/program/schedule.h"
 #include "planner/sim/simulate.h"
 #include <stdlib.h>
@@ -11,16 +10,7 @@
 
 static bool lower(struct shortened *s, const struct pace *pace, int micro_batches, struct error *err)
 {
-    return s->program || (estimate_shorten(&s->plan, &s->graph, pace->model, pace->plan, micro_batches, err) &&
-                          lower_program(&s->program, s->graph, s->plan, err));
-}
-
-static void shortened_free(struct shortened *s)
-{
-    program_free(s->program);
-    graph_free(s->graph);
-    plan_free(s->plan);
-    *s = (struct shortened){ 0 };
+    return s->program || estimate_lower(s, pace->model, pace->plan, micro_batches, err);
 }
 
 bool pace_is_uneven(const struct plan *plan)
@@ -50,8 +40,8 @@ void pace_close(struct pace *pace)
         free(pace->early[s].waits);
     }
     free(pace->early);
-    shortened_free(&pace->few);
-    shortened_free(&pace->longer);
+    estimate_shortened_free(&pace->few);
+    estimate_shortened_free(&pace->longer);
     free(pace->least_bytes);
     pace->early = NULL;
     pace->least_bytes = NULL;

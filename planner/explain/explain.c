@@ -146,7 +146,7 @@ bool explainer_accounts(struct explainer *e, const struct explained *explained, 
         struct account *accounts =
             arena_more(&e->arena, e->accounts, e->account_count, &e->account_capacity, sizeof *accounts);
         if (good && out[i].stage_count == 0)
-            good = fail_kind(err, opening.errors[i].kind, "%s", opening.errors[i].message);
+            good = fail_with(err, &opening.errors[i]);
         if (!accounts) {
             account_free(&out[i]);
             good = fail_memory(err);
@@ -201,7 +201,7 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
         return true;
     }
     if (why->kind != ERROR_INPUT)
-        return fail_kind(err, why->kind, "%s", why->message);
+        return fail_with(err, why);
     return impossible(e, why->message, out, err);
 }
 
@@ -486,8 +486,7 @@ bool explain_nearest(struct explainer *e, const struct space *space, const struc
     struct search_options options = options_in(e, space);
     options.nearest_only = true;
     options.paced = false; /* it is asked for its memory alone, and not laid out where it cannot fit */
-    return search_run(out, e->model, facts, &options, &why) || why.kind == ERROR_INPUT ||
-           fail_kind(err, why.kind, "%s", why.message);
+    return search_run(out, e->model, facts, &options, &why) || why.kind == ERROR_INPUT || fail_with(err, &why);
 }
 
 bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,

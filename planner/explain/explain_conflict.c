@@ -55,7 +55,7 @@ static bool solve(struct explainer *e, const struct space *space, const struct v
     struct error why = { 0 };
     *out = NULL;
     if (!varied_open(&varied, e->facts, variation, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || fail_with(err, &why);
     bool good = solve_on(e, space, &varied.facts, false, out, err);
     varied_free(&varied);
     return good;
@@ -224,7 +224,7 @@ static bool plan_of_size(struct explainer *e, struct space space, const struct g
     int64_t batches[MAX_BATCHES];
     bool good = true;
     if (!varied_open(&varied, e->facts, size, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || fail_with(err, &why);
     int count = batches_of(&space, graph, varied.cluster, !(set >> CONSTRAINT_BATCH & 1), batches);
     for (int b = 0; good && b < count && !*plan; b++) {
         space.batch = batches[b];

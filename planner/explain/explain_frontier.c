@@ -72,7 +72,7 @@ static bool solve_point(struct explainer *e, const struct space *space, const st
     struct error why = { 0 };
     *out = (struct solution){ .kind = SOLUTION_NONE };
     if (!varied_open(&varied, e->facts, variation, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || fail_with(err, &why);
     struct point at;
     bool good = explainer_solve(e, space, &varied.facts, out, err);
     if (good && out->kind == SOLUTION_PLAN) {

@@ -69,7 +69,7 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     struct query *query = &a->queries[a->count];
     *asked = (struct asked){ .what_if = what_if, .same_job = same_job };
     if (!varied_open(&asked->varied, a->e->facts, variation, &why))
-        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || fail_with(a->err, &why);
     a->count++;
     *query = (struct query){ .space = *space,
                              .facts = &asked->varied.facts,
@@ -201,7 +201,7 @@ static bool ask_devices(struct asking *a, const struct variation *v)
     struct varied varied;
     struct error why = { 0 };
     if (!varied_open(&varied, a->e->facts, v, &why))
-        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || fail_with(a->err, &why);
     int devices = varied.cluster->device_count;
     struct what_if w = { .resource = RESOURCE_DEVICES,
                          .name = cluster->type_count > 1

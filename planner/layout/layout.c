@@ -344,7 +344,6 @@ struct extra {
 struct extras {
     struct extra *list;
     int count, capacity;
-    bool failed;
 };
 
 static enum order_answer add_wait(void *self, const struct hazard *hazard)
@@ -355,7 +354,6 @@ static enum order_answer add_wait(void *self, const struct hazard *hazard)
     if (extras->count == extras->capacity) {
         int capacity = extras->capacity ? 2 * extras->capacity : 256;
         struct extra *grown = realloc(extras->list, (size_t)capacity * sizeof *grown);
-        extras->failed |= !grown;
         if (!grown)
             return ORDER_STOP;
         extras->list = grown;

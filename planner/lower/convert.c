@@ -22,7 +22,7 @@ static const struct transition flat_steps[] = {
 struct path {
     const int *atom_size;
     const int64_t *extent;
-    int dim_count, count;
+    int count;
     struct layout now;
     struct conversion *out;
     bool failed;
@@ -144,14 +144,14 @@ static bool block_changes(const struct layout *from, const struct layout *to)
     return false;
 }
 
-int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count,
-                    const struct layout *from, const struct layout *to, struct conversion out[MAX_CONVERSIONS])
+int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], const struct layout *from,
+                    const struct layout *to, struct conversion out[MAX_CONVERSIONS])
 {
     enum {
         BLOCK_STEPS = sizeof block_steps / sizeof *block_steps,
         FLAT_STEPS = sizeof flat_steps / sizeof *flat_steps
     };
-    struct path path = { .atom_size = atom_size, .extent = extent, .dim_count = dim_count, .now = *from, .out = out };
+    struct path path = { .atom_size = atom_size, .extent = extent, .now = *from, .out = out };
     if (layout_equal(from, to))
         return 0;
     unsigned was_flat = layout_atoms(from, LAYOUT_FLAT), flat = layout_atoms(to, LAYOUT_FLAT);

@@ -14,8 +14,8 @@ struct conversion {
  * gather last; where single steps do not fit (nesting order, divisibility) one redistribution. extent: of each dim,
  * before any split. Returns the number of steps, 0 for equal layouts, -1 when there is no way (replicated to partial).
  */
-int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count,
-                    const struct layout *from, const struct layout *to, struct conversion out[MAX_CONVERSIONS]);
+int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], const struct layout *from,
+                    const struct layout *to, struct conversion out[MAX_CONVERSIONS]);
 /* Gives the relative price of a chain, for choosing a source: 0 when nothing moves between ranks. */
 int conversion_price(const struct conversion *path, int count);
 #endif

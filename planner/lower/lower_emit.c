@@ -259,7 +259,7 @@ int lower_path_between(const struct lowering *l, int source, const struct layout
         if (from->part_count > 1 && from->part_dim == i)
             extent[i] /= from->part_count;
     }
-    return conversion_path(l->plan->stages[l->stage].atom, extent, dim_count, &from->layout, to, path);
+    return conversion_path(l->plan->stages[l->stage].atom, extent, &from->layout, to, path);
 }
 
 int lower_add_buffer_like(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)

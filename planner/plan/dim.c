@@ -85,19 +85,10 @@ int dimension_replica(int dimension)
     return -1;
 }
 
-static bool carries(const struct operand *operand, int axis)
-{
-    for (int i = 0; i < MAX_DIMS; i++) {
-        if (operand->axis[i] == axis)
-            return true;
-    }
-    return false;
-}
-
 static bool weight_carries(const struct segment *segment, int axis)
 {
     for (int i = 0; i < segment->weight_count; i++) {
-        if (carries(&segment->weight[i], axis))
+        if (operand_dim(&segment->weight[i], MAX_DIMS, axis) >= 0)
             return true;
     }
     return false;
@@ -110,7 +101,7 @@ static bool folds(const struct segment *segment, int axis)
     if (segment->axes[axis].fold == FOLD_LSE)
         return false;
     for (int i = 0; i < segment->out_count; i++) {
-        if (segment->axes[axis].fold == FOLD_NONE && !carries(&segment->out[i], axis))
+        if (segment->axes[axis].fold == FOLD_NONE && operand_dim(&segment->out[i], MAX_DIMS, axis) < 0)
             return false;
     }
     return true;
@@ -119,13 +110,7 @@ static bool folds(const struct segment *segment, int axis)
 /* True when a segment has keys, or carries a state along the sequence, as good a reason to leave that whole. */
 static bool has_key(const struct segment *segment)
 {
-    if (kernel_facts[segment->kernel].scans)
-        return true;
-    for (int i = 0; i < segment->axis_count; i++) {
-        if (segment->axes[i].tag == TAG_KEY)
-            return true;
-    }
-    return false;
+    return kernel_facts[segment->kernel].scans || segment_axis(segment, TAG_KEY) >= 0;
 }
 
 int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts,

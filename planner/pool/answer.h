@@ -18,7 +18,7 @@ enum search_part {
     SEARCH_PARTS
 };
 struct search_part_facts {
-    const char *name, *doc;
+    const char *name;
     bool heuristic; /* may be left out */
 };
 extern const struct search_part_facts search_part_facts[SEARCH_PARTS];

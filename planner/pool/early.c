@@ -1,7 +1,6 @@
 /* A plan for those whose time ends before the judge has said anything: of what the formula has found so far the plan
  * that the walk finds shortest, simulated at once. Nothing else in the search knows of it, so that whoever has more
  * time gets the candidates, verdicts and incumbents that he would have without a limit, and more of them. */
-#include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/pool/early.h"
 #include "planner/pool/pool_parts.h"
@@ -100,7 +99,7 @@ bool early_judge(struct run *run)
 
 void early_hand_out(struct run *run)
 {
-    if (run->early.plan && judge_list_plan(run->result, &run->early, (int)max_i64(run->options->top, 1)))
+    if (run->early.plan && judge_list_plan(run->result, &run->early, run->options->top))
         run->early = (struct search_plan){ 0 };
 }
 

@@ -75,7 +75,7 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     if (good)
         plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
     int64_t before_ns = run_best_step_ns(run), step_ns = estimate->prediction.step_ns;
-    if (good && judge_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1))) {
+    if (good && judge_list_plan(run->result, &plan, run->options->top)) {
         run->result->parts[c->origin].led += step_ns < before_ns;
         return true;
     }
@@ -114,7 +114,7 @@ static bool drop_larger(struct run *run, const struct candidate *c)
 /* Gives the step from which a plan would not be among the best, so that its simulation may end there. */
 static int64_t worth(const struct run *run)
 {
-    int top = (int)max_i64(run->options->top, 1);
+    int top = run->options->top;
     const struct search_plan *last = &run->result->plans[top - 1];
     int64_t asked_ns = run->options->worth_ns > 0 ? run->options->worth_ns : INT64_MAX;
     return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
@@ -481,9 +481,9 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 /* Judges one candidate after the other until enough are simulated. */
 bool judge_candidates(struct run *run)
 {
-    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1);
+    int64_t spent = 0, on_families = 0;
     for (int families = 0, late = 0; !run_has_any(run);) {
-        bool enough = run->result->plan_count >= top;
+        bool enough = run->result->plan_count >= run->options->top;
         if (early_ends(run) || (run_stops(run) && late++ == LATE_JUDGED))
             return true;
         bool more = families < JUDGED_FAMILIES && on_families < FAMILY_BUDGETS * JUDGE_BUDGET;
@@ -506,7 +506,7 @@ bool judge_more(struct run *run)
 {
     int64_t spent = 0;
     for (int dear = 0, tries = 0; !run_stops(run) && !run_has_any(run);) {
-        bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
+        bool hopeful = run->result->plan_count >= run->options->top;
         struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * JUDGE_BUDGET - spent);
         bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;
         if (is_dear)

@@ -124,8 +124,8 @@ bool run_add_candidate(struct run *run, const struct candidate *candidate)
 }
 
 const struct search_part_facts search_part_facts[SEARCH_PARTS] = {
-#define PART(id, name, doc) [PART_##id] = { name, doc, false },
-#define HEURISTIC(id, name, doc) [PART_##id] = { name, doc, true },
+#define PART(id, name, doc) [PART_##id] = { name, false },
+#define HEURISTIC(id, name, doc) [PART_##id] = { name, true },
 #include "planner/pool/parts.def"
 #undef PART
 #undef HEURISTIC

@@ -38,14 +38,6 @@ static bool one_place(const struct plan *plan, int first, int second)
 }
 
 /* ---- along what ---- */
-static int axis_with(const struct segment *segment, enum axis_tag tag)
-{
-    for (int i = 0; i < segment->axis_count; i++)
-        if (segment->axes[i].tag == tag)
-            return i;
-    return -1;
-}
-
 static bool splits(const struct segment *segment, const struct assignment *assignment, int atom, enum axis_tag tag)
 {
     int axis = assignment->axis[atom];
@@ -76,13 +68,13 @@ static int64_t extent_of(const struct graph *graph, const struct plan *plan, con
     const struct segment *product = &graph->segments[walk->first];
     const int *size = plan->stages[plan_stage_of_layer(plan, product->layer)].atom;
     for (int s = walk->first; s < walk->end; s++) {
-        int axis = axis_with(&graph->segments[s], tag);
+        int axis = segment_axis(&graph->segments[s], tag);
         if (axis < 0 || graph->segments[s].axes[axis].grain > 1)
             return 1;
     }
     if (!split_alike(graph, plan, assignments, walk, tag))
         return 1;
-    int64_t extent = recipe_axis_extent(plan, &product->axes[axis_with(product, tag)]);
+    int64_t extent = recipe_axis_extent(plan, &product->axes[segment_axis(product, tag)]);
     for (int atom = 0; atom < MAX_ATOMS; atom++)
         extent /= splits(product, &assignments[walk->first], atom, tag) ? size[atom] : 1;
     return extent;
@@ -113,7 +105,7 @@ void loss_walk_assign(const struct graph *graph, const struct plan *plan, struct
             if (walk.tag == TAG_SEQUENCE && splits(segment, &assignments[s], atom, TAG_SEQUENCE) &&
                 !splits(&graph->segments[walk.first], &assignments[walk.first], atom, TAG_SEQUENCE))
                 assignments[s].axis[atom] = AXIS_UNSPLIT;
-        assignments[s].slice_axis = (int8_t)axis_with(segment, walk.tag);
+        assignments[s].slice_axis = (int8_t)segment_axis(segment, walk.tag);
         assignments[s].slices = (int16_t)walk.rounds;
     }
 }

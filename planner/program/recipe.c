@@ -75,15 +75,6 @@ static bool partial_input(const struct assigning *a, int segment, int atom)
     return false;
 }
 
-static bool has_tag(const struct segment *segment, enum axis_tag tag)
-{
-    for (int i = 0; i < segment->axis_count; i++) {
-        if (segment->axes[i].tag == tag)
-            return true;
-    }
-    return false;
-}
-
 static void assign_segment(const struct assigning *a, int segment)
 {
     const struct segment *s = &a->graph->segments[segment];
@@ -106,7 +97,7 @@ static void assign_segment(const struct assigning *a, int segment)
         if (axis >= 0)
             left[axis] /= atom_size[atom];
         /* the gradient of a weight would need its operands a second time around: keys are gathered instead */
-        if (axis >= 0 && dimension->ring && has_tag(s, TAG_KEY) && s->weight_count == 0)
+        if (axis >= 0 && dimension->ring && segment_axis(s, TAG_KEY) >= 0 && s->weight_count == 0)
             out->ring_atom = (int8_t)atom;
     }
     /* Where heads of attention share keys, each slice would begin their gradients anew. */
@@ -209,11 +200,7 @@ void recipe_layouts(const struct graph *graph, const struct plan *plan, const st
 
 int recipe_sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count)
 {
-    for (int dim = 0; dim < dim_count && assignment->slice_axis >= 0; dim++) {
-        if (operand->axis[dim] == assignment->slice_axis)
-            return dim;
-    }
-    return -1;
+    return assignment->slice_axis >= 0 ? operand_dim(operand, dim_count, assignment->slice_axis) : -1;
 }
 
 int recipe_segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment,

@@ -81,7 +81,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     }
     search_result_free(result);
     cluster_free(cluster);
-    return good || why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+    return good || why.kind == ERROR_INPUT || fail_with(err, &why);
 }
 
 /* Gives the value that the search ran with; 0 where the user does not restrict it, since then all were tried. */
@@ -125,7 +125,7 @@ static bool look_for(const struct adviser *a, enum advice_kind kind, struct advi
         if (out->ended)
             break;
         if (!good)
-            return fail_kind(err, why.kind, "%s", why.message);
+            return fail_with(err, &why);
     }
     out->value = out->plan ? out->value : 0;
     return true;
@@ -165,7 +165,7 @@ static bool advise_host(const struct adviser *a, struct search_result *result, s
             break;
         if (!find_plan(a, ADVICE_MEMORY, advice->value, &advice->plan, &why) &&
             search_time_left(a->options, a->start_ns) > 0)
-            return fail_kind(err, why.kind, "%s", why.message);
+            return fail_with(err, &why);
     }
     if (!advice->plan) {
         advice->value = round_up(most_bytes, INT64_C(1) << 20);
@@ -225,8 +225,7 @@ bool advice_find_thrifty(struct search_result *result, const struct model *model
         return true;
     narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
     if (!search_run(&thrifty, model, facts, &narrowed, &why))
-        return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||
-               fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 || fail_with(err, &why);
     if (thrifty->feasible) {
         result->plans[result->plan_count++] = thrifty->plans[0]; /* handed over */
         thrifty->plan_count = 0;

@@ -86,7 +86,7 @@ static bool try_batch(struct batches *b, int64_t batch)
         if (why.kind == ERROR_INPUT && choice->try_count > 0)
             b->most = batch - 1; /* so many are beyond 63 bits */
         else if (best_try(b) < 0 || !is_over(b))
-            return fail_kind(b->err, why.kind, "%s", why.message);
+            return fail_with(b->err, &why);
         return true;
     }
     choice->tries[choice->try_count++] = (struct batch_try){ batch, step_of(*result) };

@@ -1,5 +1,4 @@
 #include "planner/search/narrower.h"
-#include "base/num.h"
 #include "planner/search/search_parts.h"
 #include "planner/space/choice.h"
 
@@ -61,10 +60,9 @@ bool narrower_find(struct search_result *result, const struct model *model, cons
     narrower.calls.progress = NULL;
     if (!search_run(&found, model, facts, &narrower,
                     &why)) /* no narrower configuration has such degrees, or time is over */
-        return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||
-               fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 || fail_with(err, &why);
     for (int i = 0; i < found->plan_count; i++)
-        if (judge_list_plan(result, &found->plans[i], (int)max_i64(options->top, 1)))
+        if (judge_list_plan(result, &found->plans[i], options->top))
             found->plans[i] = (struct search_plan){ 0 }; /* handed over */
     add_up(result, found);
     search_result_free(found);

@@ -103,7 +103,7 @@ bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_n
         for (int i = 0; i < count; i++) {
             struct job *job = &jobs[i];
             if (!job->good)
-                return fail_kind(run->err, job->err.kind, "%s", job->err.message);
+                return fail_with(run->err, &job->err);
             if (job->done)
                 continue;
             if (job->like >= 0) {

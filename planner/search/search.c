@@ -95,11 +95,11 @@ static bool propose_and_judge(struct run *run)
     if (!judge_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
-        return fail_kind(run->err, ERROR_ENVIRONMENT,
-                         "plan: the search was ended before it had found a plan that fits (%lld of %lld configurations "
-                         "solved); give it more time with a larger --time-limit, or a smaller space with --fix",
-                         (long long)run->result->certificate.solved,
-                         (long long)run->result->certificate.configurations);
+        return fail_ended(
+            run->err,
+            "plan: the search was ended before it had found a plan that fits (%lld of %lld configurations "
+            "solved); give it more time with a larger --time-limit, or a smaller space with --fix",
+            (long long)run->result->certificate.solved, (long long)run->result->certificate.configurations);
     return true;
 }
 
@@ -282,8 +282,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return run->busy_ns ? unbounded_list(run) && nearest_find(run) : fail_memory(run->err);
     }
     run->open_bound_ns = INT64_MAX;
-    run->result->plans =
-        arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
+    run->result->plans = arena_alloc(&run->result->arena, (size_t)run->options->top + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return fail_memory(run->err);
     if (!propose_beside_narrower(run, model, facts))
@@ -298,11 +297,6 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return true;
     return nearest_find(run) && (!run->result->nearest.plan ||
                                  advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
-}
-
-bool search_was_ended(const struct error *why)
-{
-    return why->kind == ERROR_ENVIRONMENT && !strstr(why->message, "memory");
 }
 
 int64_t search_time_left(const struct search_options *options, int64_t start_ns)
@@ -322,6 +316,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     if (!result)
         return fail_memory(err);
     struct search_options own = *options;
+    own.top = max_int(own.top, 1);
     struct pipeline_shelf orders = { 0 };
     struct run run = { .options = &own, .space = &own.space, .result = result, .orders = &orders, .err = err };
     if (options->calls.now_ns)

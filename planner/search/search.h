@@ -17,15 +17,12 @@
 /**
  * Searches. *out belongs to the caller: search_result_free(). A search that finds nothing is an answer (feasible false,
  * nearest or why filled), not a failure; search_infeasible() turns it into the message. Fails on bad restrictions, want
- * of memory, our bugs, and with ERROR_ENVIRONMENT when time limit or cancellation end it before there is any plan: then
+ * of memory, our bugs, and with fail_ended() when time limit or cancellation end it before there is any plan: then
  * nobody knows whether one fits.
  */
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
                 const struct search_options *options, struct error *err);
 void search_result_free(struct search_result *result); /* accepts NULL */
-/* True when a search failed because its time was over or it was cancelled, and not for want of memory, which is an
- * error of the environment, too. */
-bool search_was_ended(const struct error *why);
 /* Gives what the options leave of the time of a search that began at start_ns by their clock: 0 when it is over or
  * cancelled, INT64_MAX without a limit. */
 int64_t search_time_left(const struct search_options *options, int64_t start_ns);

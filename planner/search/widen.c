@@ -51,8 +51,7 @@ static bool fits(struct widener *w, uint64_t set, int64_t batch, bool thrifty, b
     if (!has_time(w, &own))
         return true;
     if (!search_run(&result, w->model, w->facts, &own, &why))
-        return why.kind == ERROR_INPUT || search_time_left(w->options, w->start_ns) == 0 ||
-               fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || search_time_left(w->options, w->start_ns) == 0 || fail_with(err, &why);
     *out = result->feasible;
     search_result_free(result);
     return true;
@@ -123,11 +122,9 @@ static bool search_again(struct widener *w, struct widening *widening, uint64_t 
     bool has_plan = *out && (*out)->feasible; /* which stands, whatever becomes of this */
     if (!has_time(w, own))
         return has_plan ||
-               fail_kind(err, ERROR_ENVIRONMENT,
-                         "plan: time was over before a wider space was searched; give it a larger --time-limit");
+               fail_ended(err, "plan: time was over before a wider space was searched; give it a larger --time-limit");
     if (!search(self, own, &result, &why))
-        return why.kind == ERROR_INFEASIBLE || (has_plan && search_was_ended(&why) && !has_time(w, own)) ||
-               fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INFEASIBLE || (has_plan && why.ended && !has_time(w, own)) || fail_with(err, &why);
     if (*out && !result->feasible && ((*out)->feasible || (result->why && (*out)->why))) { /* that has more to say */
         search_result_free(result);
         return true;
@@ -214,9 +211,9 @@ bool search_widened(struct search_result **out, struct widening *widening, const
     bool found = search(self, &own, out, &why);
     widening->space.batch = own.space.batch;
     if (found ? (*out)->feasible : why.kind != ERROR_INFEASIBLE)
-        return found || fail_kind(err, why.kind, "%s", why.message);
+        return found || fail_with(err, &why);
     price_shelf_open(&w.prices);
     bool good = widen(&w, widening, &own, search, self, out, err);
     price_shelf_close(&w.prices);
-    return good && (*out || fail_kind(err, why.kind, "%s", why.message));
+    return good && (*out || fail_with(err, &why));
 }

@@ -76,7 +76,6 @@ struct sim {
     int64_t now_ns, end_ns;             /* end_ns: of what has one so far */
     uint64_t draws;
     bool too_long; /* something begins or ends at MAX_TIME_NS or later */
-    struct error *err;
 };
 
 static struct rate rate_of(double factor)
@@ -508,8 +507,7 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
     struct pairing own = { 0 };
     struct sim sim = { .program = program,
                        .durations = durations,
-                       .pairing = durations->pairing ? durations->pairing : &own,
-                       .err = err };
+                       .pairing = durations->pairing ? durations->pairing : &own };
     if (!durations->pairing && !pairing_build(&own, program, err))
         return false;
     struct timeline *timeline = calloc(1, sizeof *timeline);

@@ -111,7 +111,7 @@ static bool make_least(struct workbench *bench, const struct config *config, con
     if (count == 0)
         return true;
     if (!price_layers(&priced, &bench->arena, &bench->book, key, ends.list, ends.count, NULL, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INPUT || fail_with(err, &why);
     *table = priced;
     table->strategies = strategies;
     table->strategy_count = count;
@@ -211,7 +211,7 @@ bool least_thrifty(struct workbench *bench, const struct config *config, const s
     if (!known &&
         !price_layers(made, &bench->arena, &bench->book, &key, &least->strategies[thriftiest], 1, NULL, &why) &&
         why.kind != ERROR_INPUT)
-        return fail_kind(err, why.kind, "%s", why.message);
+        return fail_with(err, &why);
     made->base_bytes = max_i64(made->base_bytes, least->base_bytes);
     *out = made->class_count > 0 ? made : NULL;
     return true;

@@ -311,7 +311,7 @@ static bool fill_priced(struct workbench *bench, const struct price_key *key, st
     if (price_layers(&priced->table, &bench->arena, &bench->book, key, strategies, count, like, &why))
         return apply_rules(bench, key, priced, err);
     if (why.kind != ERROR_INPUT)
-        return fail_kind(err, why.kind, "%s", why.message);
+        return fail_with(err, &why);
     priced->refused = true;
     return true;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum form { FORM_TOML, FORM_RECIPE, FORM_OPTIONS };
-enum { MOST = 1 << 30, MOST_DEGREE = 1 << 20, MOST_PIECES = 4096 };
+enum { MOST_PIECES = 4096 };
 struct reading {
     struct settings settings;
     enum form form;
@@ -136,8 +136,7 @@ static bool read_base(struct reading *r)
     }
     static const char *const plain[] = { "[]", "", NULL };
     settings_keep_unusual(&r->settings, "model.converters", plain); /* float8 is another price */
-    settings_take_all(&r->settings, "model_spec");
-    settings_take_all(&r->settings, "model.");
+    settings_take_all(&r->settings, (const char *const[]){ "model_spec", "model.", NULL });
     kind = registry ? registry->value : kind;
     if (r->form == FORM_OPTIONS && family && strcmp(family, "cleave_recipe") == 0)
         return setting_fail(&r->settings, module, r->err,
@@ -225,7 +224,7 @@ static bool read_pieces(struct reading *r, const struct setting *setting)
             if (strncmp(name, "layers.", 7) == 0) {
                 int number = 0;
                 for (const char *d = name + 7; d < end; d++)
-                    number = *d >= '0' && *d <= '9' && number < MOST_DEGREE ? number * 10 + (*d - '0') : MOST;
+                    number = *d >= '0' && *d <= '9' && number < MOST_DEGREE ? number * 10 + (*d - '0') : MOST_COUNT;
                 if (number != next)
                     return setting_fail(&r->settings, setting, r->err, "expected layers.%d, found %.*s", next,
                                         (int)(end - name < 40 ? end - name : 40), name);
@@ -427,10 +426,11 @@ static bool read_batch(struct reading *r)
     bool each_said = false, count_said = false;
     launch->sequence = 2048;
     const struct settings_option options[] = {
-        { "training.batch_size", .integer = &local, .least = 1, .most = MOST },
-        { "training.local_batch_size", .integer = &local, .least = 1, .most = MOST },
-        { "training.global_batch_size", .integer = &global, .least = -1, .most = MOST },
-        { "training.seq_len", .integer = &launch->sequence, .least = 1, .most = MOST, .said = &r->out->says_sequence },
+        { "training.batch_size", .integer = &local, .least = 1, .most = MOST_COUNT },
+        { "training.local_batch_size", .integer = &local, .least = 1, .most = MOST_COUNT },
+        { "training.global_batch_size", .integer = &global, .least = -1, .most = MOST_COUNT },
+        { "training.seq_len", .integer = &launch->sequence, .least = 1, .most = MOST_COUNT,
+          .said = &r->out->says_sequence },
         { "pipeline_parallel_microbatch_size", .integer = &each, .sections = sections, .least = 1, .most = MOST_DEGREE,
           .said = &each_said },
         { "pipeline_parallel_microbatches", .integer = &count, .sections = sections, .least = 1, .most = MOST_DEGREE,
@@ -582,8 +582,8 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
                                         : settings_read_flags(&r.settings, text, length, err) && read_named(&r);
     good = good && read_base(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) && read_pipeline(&r) &&
            read_batch(&r) && read_checkpoints(&r) && read_rest(&r);
-    for (int i = 0; good && ignored[i]; i++)
-        out->ignored_count += settings_take_all(&r.settings, ignored[i]);
+    if (good)
+        out->ignored_count += settings_take_all(&r.settings, ignored);
     if (good && !settings_left(&r.settings, &out->unknown_count, &out->unknown))
         good = fail_memory(err);
     if (!good) {
