@@ -360,7 +360,7 @@ int saving_launch(const struct cli *cli, const struct saving_arguments *s, const
     free_smaller(&smaller);
     if (ok || end.code == LAUNCH_CODE_REQUEUE || end.code == ERROR_INPUT)
         return ok ? ERROR_NONE : end.code; /* a rank has said why */
-    fail_kind(err, cause.kind, "%s", cause.message);
+    fail_with(err, &cause);
     return (int)cause.kind;
 }
 

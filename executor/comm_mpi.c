@@ -263,7 +263,7 @@ bool cleave_transport_open(struct transport *out, struct error *err)
     bool opened = c->opened;
     pthread_mutex_unlock(&c->mutex);
     if (!opened) {
-        fail_kind(err, c->error.kind, "%s", c->error.message);
+        fail_with(err, &c->error);
         close_comm(c);
         return false;
     }

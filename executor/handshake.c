@@ -141,7 +141,7 @@ int handshake_meet(const char *host, int port, const struct hello *hello, const 
         if (fd >= 0)
             close(fd);
         if (!turned_away || !socket_rest(deadline_ns, wake)) {
-            fail_kind(err, why.kind, "%s", why.message);
+            fail_with(err, &why);
             return -1;
         }
     }

@@ -206,7 +206,7 @@ bool lanes_finish(struct lanes *lanes, struct error *err)
     pthread_mutex_lock(&lanes->mutex);
     bool failed = atomic_load(&lanes->failed);
     if (failed && lanes->error.kind != ERROR_NONE)
-        fail_kind(err, lanes->error.kind, "%s", lanes->error.message);
+        fail_with(err, &lanes->error);
     else if (failed)
         fail_kind(err, ERROR_ENVIRONMENT, "the step was aborted");
     pthread_mutex_unlock(&lanes->mutex);

@@ -430,7 +430,7 @@ bool run_program(struct run_summary *out, const struct program *program, const s
         watch_from_afar(&run, NULL);
     }
     if (ok && run.failed)
-        ok = fail_kind(err, run.error.kind, "%s", run.error.message);
+        ok = fail_with(err, &run.error);
     checkpoint_folder_close(run.folder);
     summary.asked_to_end = run.asked_to_end;
     if (ok) {

@@ -1,6 +1,5 @@
 /* Decoders as Megatron-LM describes them, both ways. What is described is built again and compared field by field with
  * what was meant, so that no field is lost in silence: not those that come later, either. */
-#include "base/num.h"
 #include "models/kinds/layers.h"
 #include "models/model_make.h"
 #include "targets/megatron.h"

@@ -72,7 +72,7 @@ static bool join(struct saver *s, struct error *err)
     if (s->has_thread)
         pthread_join(s->thread, NULL);
     s->errand = ERRAND_NONE;
-    return s->errand_well || fail_kind(err, s->error.kind, "%s", s->error.message);
+    return s->errand_well || fail_with(err, &s->error);
 }
 
 void saver_free(struct saver *s)

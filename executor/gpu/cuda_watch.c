@@ -390,7 +390,7 @@ bool cuda_watch_end(void *watch, struct rank_activity *out, struct error *err)
     pthread_mutex_unlock(&recorder.mutex);
     bool ok = w->failure.kind == ERROR_NONE;
     if (!ok)
-        fail_kind(err, w->failure.kind, "%s", w->failure.message);
+        fail_with(err, &w->failure);
     else if (out)
         *out = w->out;
     free(w);
