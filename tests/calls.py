@@ -65,8 +65,9 @@ def described(schema, value):
 
 def main(*tests):
     """Runs each in one folder that is gone afterwards; the exit status says whether all held. Shells let what runs in the background ignore
-    Ctrl-C, which the programs tried here must not inherit."""
+    Ctrl-C, and nohup has it ignore SIGHUP, which the programs tried here must not inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
             start, before, failed = time.monotonic(), checks, len(failures)

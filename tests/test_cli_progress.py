@@ -88,7 +88,7 @@ def tests(folder):
         job = ["gpt-1t", "--batch", 3072, "--time-limit", 6, "--cluster"]
         expect_progress("plan", 0, r"cleave plan: [\d,]+ of [\d,]+ configurations solved(, the best takes .*)?", "plan", *job, "64x8:a100-sxm-80+64x8:h100-sxm", "--gap", 0,
                         "--jobs", 1, "--space", "turns=1:2:4")
-        expect_progress("explain, where nothing fits", 1, r"cleave explain: [\d,]+ of [\d,]+ configurations solved", "explain", *job, "4x8:a100-sxm-80")
+        expect_progress("explain, where nothing fits", 1, r"cleave explain: [\d,]+ of [\d,]+ configurations solved", "explain", *job, "8x8:a100-sxm-80")
         expect_progress("compare", 0, r"cleave compare: running .*, \d+ of \d+", "compare", slow, "--run", "--backend", "timed", "--rounds", 2, "--steps", 2)
         expect_progress("profile", 0, r"cleave profile: .*, \d+ of \d+", "profile", "tiny-gpt", "-n", 2, "--seq", 16, "--time-limit", 4, "-o", folder / "profile.json")
 
