@@ -65,11 +65,11 @@ struct scenario {
     bool lock_is_file;
 };
 static const struct scenario scenarios[SCENARIOS] = {
-    { &one, 2, 2, 0, false, false, 1, "over the same step", false },
+    { &one, 2, 2, 0, false, true, 1, "over the same step", false },
     { &one, 0, 3, 1, false, false, 1, "three saves, one after another", false },
     { &four, 2, 4, 1, true, false, 2, "four ranks go on and keep two", false },
     { &four, 3, 2, 1, false, true, 1, "four ranks over a later run", false },
-    { &four, 2, 2, 0, false, false, 3, "four ranks over the same step, three kept", false },
+    { &four, 2, 2, 0, false, true, 3, "four ranks over the same step, three kept", false },
 };
 
 static _Noreturn void be_killed(struct world *w, const struct scenario *s, const char *folder)
@@ -138,6 +138,8 @@ static bool strike_once(const struct scenario *s, int at, enum fault fault, stru
         be_killed(&w, s, folder);
     bool struck = run_until(child, at, fault, s->lock_is_file, &result) >= at;
     snprintf(what, sizeof what, "%s: %s %d", s->name, words[fault], at);
+    ck_assert_msg(struck || (WIFEXITED(result) && WEXITSTATUS(result) == 0), "%s: it does not end well by itself",
+                  what);
     if (fault != KILLED) { /* it ends by itself, and well only if all is saved */
         ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) <= 1, "%s: ended with %d", what, result);
         if (WEXITSTATUS(result) == 0) {
