@@ -411,8 +411,8 @@ static bool check_placement(const struct launch *launch, const struct run_argume
                 launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, place, fanout);
 }
 
-/* Of a host that lacks it the system ends whatever fills its memory. Devices with memory of their own say so
- * themselves. */
+/* The system ends a process that fills more memory than the host has, late and without a word of ours. Devices with
+ * memory of their own say so themselves. */
 static bool check_memory(const struct launch *launch, const struct device *device, const struct program *program,
                          struct error *err)
 {

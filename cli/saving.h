@@ -26,10 +26,12 @@ enum { GRACE_S = 30, GRACE_NOT_SAID = -1 };
         FLAG_OPTION("overwrite", SAVING_OF(holder, part, overwrite),                                                   \
                     "replaces another run's saves in DIR, once this one has its first"),                               \
         TEXT_OPTION("resume", SAVING_OF(holder, part, resume), "DIR",                                                  \
-                    "goes on from a save, of this plan or another one of the same model"),                             \
-        DOUBLE_OPTION("grace", SAVING_OF(holder, part, grace_s), "SECONDS", 0, 1e6,                                    \
-                      "with --checkpoint: SIGTERM or SIGUSR1 save and end within this time, exit code 75 (30); 0: "    \
-                      "they end at once"),                                                                             \
+                    "goes on from a save, of this plan or another one of the same model; DIR of --checkpoint may be "  \
+                    "empty yet"),                                                                                      \
+        DOUBLE_OPTION(                                                                                                 \
+            "grace", SAVING_OF(holder, part, grace_s), "SECONDS", 0, 1e6,                                              \
+            "with --checkpoint: SIGTERM, SIGUSR1 or SIGHUP save and end within this time, exit code 75 (30); 0: "      \
+            "they end at once"),                                                                                       \
         INT_OPTION("restarts", SAVING_OF(holder, part, restarts), "N", 0, 1e6,                                         \
                    "so often ranks that this command starts begin anew from the newest save after one has died (0)"),  \
         FLAG_OPTION("shrink", SAVING_OF(holder, part, shrink),                                                         \

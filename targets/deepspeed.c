@@ -442,6 +442,45 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     return true;
 }
 
+/* Takes what has no effect, or of which the facts have the framework's own; returns how many. */
+static int take_ignored(struct settings *settings, int zero)
+{
+    static const char *const ignored[] = { "zero_optimization.overlap_comm",
+                                           "zero_optimization.contiguous_gradients",
+                                           "zero_optimization.reduce_",
+                                           "zero_optimization.allgather_",
+                                           "zero_optimization.stage3_",
+                                           "zero_optimization.sub_group_size",
+                                           "zero_optimization.round_robin",
+                                           "zero_optimization.offload_optimizer.",
+                                           "zero_optimization.offload_param.",
+                                           "zero_optimization.mics_",
+                                           "fp16.",
+                                           "optimizer.",
+                                           "scheduler.",
+                                           "wall_clock_breakdown",
+                                           "steps_per_print",
+                                           "zero_allow_untested_optimizer",
+                                           "deepspeed_config.zero3_",
+                                           "deepspeed_config.deepspeed_multinode_launcher",
+                                           "zero3_",
+                                           "use_deepspeed",
+                                           "downcast_bf16",
+                                           "parallelism_config.",
+                                           "tensorboard.",
+                                           "wandb.",
+                                           "flops_profiler.",
+                                           NULL };
+    char elements[TEXT_NUMBER_BYTES];
+    snprintf(elements, sizeof elements, "%d", BUCKET_ELEMENTS);
+    const char *const overlaps[] = { "true", NULL }, *const buckets[] = { elements, NULL };
+    if (zero > 0)
+        settings_keep_unusual(settings, "zero_optimization.overlap_comm", overlaps);
+    settings_keep_unusual(settings, "zero_optimization.reduce_bucket_size", buckets);
+    settings_keep_unusual(settings, "zero_optimization.allgather_bucket_size", buckets);
+    return settings_take_all(settings, ignored) + trainer_take_ignored(settings);
+}
+
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
@@ -498,40 +537,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                     (long long)launch->shard_group, (long long)launch->data);
     if (launch->shard_group == launch->data)
         launch->shard_group = 0;
-    /* Of these the facts have the framework's own. */
-    static const char *const ignored[] = { "zero_optimization.overlap_comm",
-                                           "zero_optimization.contiguous_gradients",
-                                           "zero_optimization.reduce_",
-                                           "zero_optimization.allgather_",
-                                           "zero_optimization.stage3_",
-                                           "zero_optimization.sub_group_size",
-                                           "zero_optimization.round_robin",
-                                           "zero_optimization.offload_optimizer.",
-                                           "zero_optimization.offload_param.",
-                                           "zero_optimization.mics_",
-                                           "fp16.",
-                                           "optimizer.",
-                                           "scheduler.",
-                                           "wall_clock_breakdown",
-                                           "steps_per_print",
-                                           "zero_allow_untested_optimizer",
-                                           "deepspeed_config.zero3_",
-                                           "deepspeed_config.deepspeed_multinode_launcher",
-                                           "zero3_",
-                                           "use_deepspeed",
-                                           "downcast_bf16",
-                                           "parallelism_config.",
-                                           "tensorboard.",
-                                           "wandb.",
-                                           "flops_profiler.",
-                                           NULL };
-    static const char *const overlaps[] = { "true", NULL };
-    static const char *const buckets[] = { "500000000", "5e8", "5e+8", "500000000.0", NULL };
-    if (launch->zero > 0)
-        settings_keep_unusual(&settings, "zero_optimization.overlap_comm", overlaps);
-    settings_keep_unusual(&settings, "zero_optimization.reduce_bucket_size", buckets);
-    settings_keep_unusual(&settings, "zero_optimization.allgather_bucket_size", buckets);
-    out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
+    out->ignored_count += take_ignored(&settings, launch->zero);
     return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
 }
 

@@ -347,10 +347,16 @@ bool megatron_is_idle(const char *flag)
     return false;
 }
 
+/* Whether the word, which has so many letters before "=", is the flag. */
+static bool is_called(const char *flag, const char *word, int length)
+{
+    return (int)strlen(flag) == length && strncmp(flag, word, (size_t)length) == 0;
+}
+
 static const struct megatron_option *find_option(const char *word, int length)
 {
     for (const struct megatron_option *option = megatron_options; option->flag; option++)
-        if ((int)strlen(option->flag) == length && strncmp(option->flag, word, (size_t)length) == 0)
+        if (is_called(option->flag, word, length))
             return option;
     return NULL;
 }
@@ -385,7 +391,7 @@ static bool launcher_option(struct launcher *l, const char *word, int length, co
                   { "-n", offsetof(struct launcher, tasks) },
                   { "--ntasks-per-node", offsetof(struct launcher, tasks_per_node) } };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((int)strlen(names[i].name) == length && strncmp(names[i].name, word, (size_t)length) == 0) {
+        if (is_called(names[i].name, word, length)) {
             char *end;
             long long count = value ? strtoll(value, &end, 10) : 0;
             if (value && end != value && (!*end || *end == ':') && count > 0 && count <= 1 << 24)
@@ -447,8 +453,7 @@ static bool read_valued(bool *is_one, struct launch_read *out, struct arena *are
                         int *i, struct error *err)
 {
     int length = (int)strcspn(words[*i], "="), v = 0;
-    while (v < (int)(sizeof valued / sizeof *valued) &&
-           !((int)strlen(valued[v].flag) == length && strncmp(valued[v].flag, words[*i], (size_t)length) == 0))
+    while (v < (int)(sizeof valued / sizeof *valued) && !is_called(valued[v].flag, words[*i], length))
         v++;
     *is_one = v < (int)(sizeof valued / sizeof *valued);
     if (!*is_one)

@@ -52,13 +52,19 @@ int settings_take_all(struct settings *settings, const char *const *prefixes)
     return count;
 }
 
+static bool same_number(const char *a, const char *b)
+{
+    double x, y;
+    return text_read_double(a, strlen(a), &x) && text_read_double(b, strlen(b), &y) && x == y;
+}
+
 void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values)
 {
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
         bool usual = strcmp(one->key, key) != 0;
         for (const char *const *value = values; *value && !usual; value++)
-            usual = strcasecmp(one->value, *value) == 0;
+            usual = strcasecmp(one->value, *value) == 0 || same_number(one->value, *value);
         one->unusual = one->unusual || !usual;
     }
 }

@@ -88,8 +88,8 @@ struct settings_option {
 bool settings_read(struct settings *settings, const struct settings_option *options, size_t count, struct error *err);
 /* Takes all whose keys begin as one of them (NULL-terminated); their number. */
 int settings_take_all(struct settings *settings, const char *const *prefixes);
-/* Of the setting of that key a value other than these, whatever the case, would change what is predicted:
- * settings_take_all() leaves it, so that it is not understood. values: NULL-terminated. */
+/* Of the setting of that key a value other than these, whatever the case or the form of a number, would change what is
+ * predicted: settings_take_all() leaves it, so that it is not understood. values: NULL-terminated. */
 void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values);
 /* Those that nobody took, as "key = value", in the arena; words are not among them, and of those that stand elsewhere
  * there is the number. False: out of memory. */

@@ -341,6 +341,29 @@ def of_others(_folder):
         check(f"{target}: gpt2", code == 0, err)
 
 
+def not_priced(folder):
+    """What a launch says that would change its price, and that is not priced, is among what is not understood; what is usual is not."""
+    megatron = ("--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 --vocab-size 50257 "
+                "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer ")
+    for words, unknown in (("--attention-backend unfused", "--attention-backend unfused"), ("--transformer-impl=local", "--transformer-impl local"),
+                           ("--data-parallel-sharding-strategy optim_grads_params", "--data-parallel-sharding-strategy optim_grads_params"),
+                           ("--attention-backend flash --transformer-impl transformer_engine", None)):
+        code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
+        check(f"not priced: {words}", code == 0 and (f"not understood: {unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
+    code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + "--num-distributed-optimizer-instances 2", "--cluster", "1x8:h100-sxm")
+    check("instances where the cluster alone says the devices", code == 0 and "rp 2" in out and "dp 4" in out, (out, err))
+    zero, settings = {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 5e8, "allgather_bucket_size": "auto"}, folder / "ds_config.json"
+    for change, unknown in (({}, None), ({"reduce_bucket_size": 5000000}, "reduce_bucket_size = 5000000"), ({"overlap_comm": False}, "overlap_comm = false")):
+        settings.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "zero_optimization": {**zero, **change}}))
+        code, out, err = cleave("estimate", "--from", "deepspeed", settings, "--model", "gpt2", "--cluster", "1x8:h100-sxm")
+        check(f"not priced: {change}", code == 0 and (f"zero_optimization.{unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
+    titan = folder / "train.toml"
+    for converters, unknown in (('["float8"]', True), ("[]", False)):
+        titan.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\nconverters = {converters}\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[compile]\nenable = true\n')
+        code, out, err = cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "--batch", 8)
+        check(f"not priced: converters {converters}", code == 0 and ("model.converters" in out + err) == unknown, (out, err))
+
+
 def laid_out(folder):
     """A plan of one micro-batch is priced by its own layout, as its launch is (gathers wait for bytes: 0.6 % were between them)."""
     plan = folder / "plan.json"
@@ -397,6 +420,7 @@ def main():
         whole_experts(pathlib.Path(folder))
         adapted(pathlib.Path(folder))
         of_others(pathlib.Path(folder))
+        not_priced(pathlib.Path(folder))
         laid_out(pathlib.Path(folder))
     followed()
     check("most are launched", made >= 4 * len(jobs), made)

@@ -64,7 +64,7 @@ static bool use_model(struct reading *r, const struct titan_model *m, double the
     char base[TEXT_NUMBER_BYTES];
     r->blocks = m->blocks;
     r->kv_heads = m->kv_heads;
-    if (strcmp(m->module, "llama3") != 0)
+    if (!titan_describes(m))
         return true;
     text_printf(&text,
                 "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":%lld,"

@@ -23,6 +23,11 @@ const struct titan_model titan_models[] = {
     { 0 },
 };
 
+bool titan_describes(const struct titan_model *model)
+{
+    return !model || strcmp(model->module, "llama3") == 0;
+}
+
 const struct titan_model *titan_model_of(const struct decoder *decoder)
 {
     for (const struct titan_model *m = titan_models; m->module; m++)

@@ -24,6 +24,10 @@ extern const struct titan_model titan_models[]; /* the last has no module */
 /* The one of that shape; NULL: none. */
 const struct titan_model *titan_model_of(const struct decoder *decoder);
 
+/* Whether a launch that names it describes the model: of others the reader has no configuration. NULL: a shape of our
+ * own recipe, which does. */
+bool titan_describes(const struct titan_model *model);
+
 /* The schedule of that name in torch.distributed.pipelining; NULL: none. */
 const char *titan_schedule(int schedule);
 /* The number of that name, whatever the case; -1: torch has it, and cleave has not; -2: nobody has. */

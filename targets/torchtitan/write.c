@@ -179,10 +179,9 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
     struct decoder decoder = { 0 };
     if (context->model)
         decoder = decoder_of(context->model);
-    const struct titan_model *known = titan_model_of(&decoder);
-    bool says_model = !known || strcmp(known->module, "llama3") == 0; /* as titan_read() builds it of the recipe */
     launch_text_calibrate(out, &target_torchtitan, launch, context,
-                          says_model ? "cleave_recipe.py" : "cleave_recipe.py --model MODEL");
+                          titan_describes(titan_model_of(&decoder)) ? "cleave_recipe.py"
+                                                                    : "cleave_recipe.py --model MODEL");
 }
 
 bool titan_write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
