@@ -20,12 +20,13 @@ static void mark_cut(char *message)
     mark_cut_at(message, ERROR_MESSAGE_BYTES);
 }
 
-/* Names and values in messages come from files: what would command a terminal is shown as \xNN. */
-static void show(char *message, const char *raw)
+/* Names and values in messages come from files: what would command a terminal, or begin a line that looks like one of
+ * ours, is shown as \xNN. */
+static void show(char *message, const char *raw, bool has_lines)
 {
     size_t used = 0, left = strlen(raw);
     for (size_t step; left > 0; raw += step, left -= step) {
-        size_t plain = text_shown(raw, left), needed = plain ? plain : 4;
+        size_t plain = *raw == '\n' && !has_lines ? 0 : text_shown(raw, left), needed = plain ? plain : 4;
         step = plain ? plain : 1;
         if (used + needed >= ERROR_MESSAGE_BYTES) {
             mark_cut_at(message, used);
@@ -48,7 +49,7 @@ static void print_message(char *message, const char *format, va_list arguments)
         memcpy(raw, "message could not be formatted", 31);
     else if (length >= ERROR_MESSAGE_BYTES)
         mark_cut(raw);
-    show(message, raw);
+    show(message, raw, strchr(format, '\n') != NULL);
 }
 
 static void fill(struct error *err, enum error_kind kind, bool ended, const char *format, va_list arguments)

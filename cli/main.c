@@ -1,9 +1,11 @@
 /* The only place that reads argv, the environment and the terminal. */
+#define _GNU_SOURCE /* pthread_setattr_default_np */
 #include "cli/setup.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "base/text.h"
 #include "host/file.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -52,13 +54,14 @@ static int unknown_verb(FILE *talk, const char *name)
     for (; count < 64 && verbs[count]; count++)
         names[count] = verbs[count]->name;
     const char *near = text_nearest(name, names, count);
+    struct error err = { 0 };
     if (name[0] == '-')
-        fprintf(talk, "cleave: unknown option %s; options follow the verb: cleave VERB %s; see cleave --help\n", name,
-                name);
+        fail(&err, "unknown option %s; options follow the verb: cleave VERB %s; see cleave --help", name, name);
     else if (near)
-        fprintf(talk, "cleave: unknown verb '%s'; did you mean '%s'?\n", name, near);
+        fail(&err, "unknown verb '%s'; did you mean '%s'?", name, near);
     else
-        fprintf(talk, "cleave: unknown verb '%s'; cleave --help lists them\n", name);
+        fail(&err, "unknown verb '%s'; cleave --help lists them", name);
+    fprintf(talk, "cleave: %s\n", err.message);
     return ERROR_INPUT;
 }
 
@@ -107,11 +110,18 @@ static int write_completion(const struct cli *cli, const char *shell)
     return end_output(cli->out, cli->talk, (int)err.kind);
 }
 
-/* A search keeps what it has found on the stack, 1.4 MB of it: whoever has less would end by a signal. */
+/* A search keeps what it has found on the stack, 1.4 MB of it: whoever has less would end by a signal. Threads would
+ * have as much as the limit, more than there is room for where somebody has raised it: they have the usual. */
 static bool stack_suffices(FILE *talk)
 {
     enum { LEAST_KIB = 4096, USUAL_KIB = 8192 };
     struct rlimit stack;
+    pthread_attr_t usual;
+    if (pthread_attr_init(&usual) == 0) {
+        if (pthread_attr_setstacksize(&usual, (size_t)USUAL_KIB << 10) == 0)
+            pthread_setattr_default_np(&usual);
+        pthread_attr_destroy(&usual);
+    }
     if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur == RLIM_INFINITY || stack.rlim_cur >> 10 >= LEAST_KIB)
         return true;
     fprintf(talk, "error: expected a stack of %d KiB, found a limit of %llu KiB: type ulimit -s %d\n", LEAST_KIB,

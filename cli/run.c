@@ -248,6 +248,7 @@ static int execute(const struct cli *cli, const struct run_arguments *a, const s
     struct report_step report = { .cli = cli, .unit = print_unit(in->graph), .json = a->json, .step_count = a->steps };
     pthread_mutex_init(&report.noting, NULL);
     progress_begin(&report.progress, cli, "run");
+    bool none_left = false;
     bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err) &&
               (!a->logits || logits_open(&report.logits, in->graph, err));
     if (ok) {
@@ -256,16 +257,19 @@ static int execute(const struct cli *cli, const struct run_arguments *a, const s
         o.on_wait = set->transports[0].rank == 0 ? o.on_wait : NULL;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
         progress_clear(&report.progress);
-        if (ok && set->transports[0].rank == 0 && a->steps > 0 && summary.last_step < summary.first_step)
-            ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->saving.resume,
-                      (long long)summary.last_step);
+        none_left = ok && set->transports[0].rank == 0 && a->steps > 0 && summary.last_step < summary.first_step;
+        ok = ok && (!none_left || saving_all_done(cli, &a->saving, a->steps, summary.last_step,
+                                                  a->logits     ? "logits"
+                                                  : a->timeline ? "timeline"
+                                                                : NULL,
+                                                  err));
     }
     if (ok && a->logits)
         ok = logits_write(&report.logits, a->logits, err);
     if (ok && set->transports[0].rank == 0 && a->to_hf && !summary.asked_to_end)
         fprintf(cli->talk, "wrote the weights %s step %lld to %s\n", a->steps ? "after" : "of",
                 (long long)summary.last_step, a->to_hf);
-    if (ok && set->transports[0].rank == 0 && a->steps > 0) {
+    if (ok && set->transports[0].rank == 0 && a->steps > 0 && !none_left) {
         if (a->json)
             ok = run_report_json(cli, &in->facts, program, &summary, predicted, &report, a->poison, err);
         else
@@ -438,6 +442,20 @@ static bool check_memory(const struct launch *launch, const struct device *devic
                      text_bytes(there, memory_bytes));
 }
 
+/* Rank 0 meets every other one. Without a descriptor for each, all would wait until --timeout. */
+static bool check_descriptors(const struct launch *launch, enum transport_start start, const struct program *program,
+                              struct error *err)
+{
+    enum { OWN = 12 }; /* its streams, files and listeners */
+    const int64_t needed = program->plan->rank_count + OWN;
+    const int64_t allowed = start == START_MEETING && launch->rank <= 0 ? host_descriptors() : needed;
+    return allowed >= needed ||
+           fail_kind(err, ERROR_ENVIRONMENT,
+                     "expected to be allowed %lld open files at least, for %d ranks that meet, found a limit of %lld: "
+                     "raise it by ulimit -n",
+                     (long long)needed, program->plan->rank_count, (long long)allowed);
+}
+
 /* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint,
  * for which *made_folder says whether the folder is new. */
 static bool check_outputs(const struct launch *launch, const struct run_arguments *a, const struct program *program,
@@ -487,7 +505,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     if (!check_nccl(a, device, err) || !check_kernels(a, device, err) || !check_placement(&launch, a, &in, err) ||
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
-        (device->check && !device->check(program, err)) || !check_memory(&launch, device, program, err))
+        (device->check && !device->check(program, err)) || !check_memory(&launch, device, program, err) ||
+        !check_descriptors(&launch, start, program, err))
         goto cleanup;
     const struct hf_request request = { .from = a->from_hf,
                                         .to = a->to_hf,

@@ -371,6 +371,18 @@ int saving_tell_end(const struct cli *cli, const struct saving_arguments *s, int
     return LAUNCH_CODE_REQUEUE;
 }
 
+bool saving_all_done(const struct cli *cli, const struct saving_arguments *s, int64_t steps, int64_t saved_step,
+                     const char *unwritten, struct error *err)
+{
+    if (saved_step > steps || unwritten)
+        return fail(err, "the checkpoint in %s is of step %lld already%s%s: give --steps above it", s->resume,
+                    (long long)saved_step, unwritten ? ", and no step is left that could write --" : "",
+                    unwritten ? unwritten : "");
+    fprintf(cli->talk, "note: nothing is left to do: %s has the save of step %lld, the last of --steps %lld\n",
+            s->resume, (long long)saved_step, (long long)steps);
+    return true;
+}
+
 void saving_json(const struct cli *cli, const struct save_times *saves)
 {
     if (saves->count > 0)

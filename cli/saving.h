@@ -66,6 +66,10 @@ struct saved_job {
 /* Starts the ranks, and again after one has died. Returns the exit code where err stays empty. */
 int saving_launch(const struct cli *cli, const struct saving_arguments *saving, const struct saved_job *job,
                   struct error *err);
+/* On rank 0's process, where no step was left to run: fine where the save is of the last one, so that a job that is
+ * queued once too often ends well. unwritten: an option that needed a step to run, or NULL. */
+bool saving_all_done(const struct cli *cli, const struct saving_arguments *saving, int64_t steps, int64_t saved_step,
+                     const char *unwritten, struct error *err);
 /* On rank 0's process: says how to go on with what was saved because the run was asked to end; the exit code. */
 int saving_tell_end(const struct cli *cli, const struct saving_arguments *saving, int64_t step);
 /* How long the saves took, and what the steps waited of that. */

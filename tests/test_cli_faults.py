@@ -97,7 +97,7 @@ def unread(folder):
 
 
 def too_little(folder):
-    """What the host or the shell lacks is said beforehand: memory for the ranks' arenas, a stack."""
+    """What the host or the shell lacks is said beforehand: memory for the ranks' arenas, a stack, open files."""
     plan = plan_for_two(folder)
     edited = json.loads(plan.read_text())
     edited["decisions"]["vocab_multiple"] = 1 << 31
@@ -105,8 +105,17 @@ def too_little(folder):
     for words in ([], ["-n", 2, "--transport", "tcp"]):
         expect(f"too little memory {words}", 1, r"the plan's ranks on this host hold [\d.]+ TiB, and it has .* of memory: plan for smaller devices", "run",
                folder / "wide.json", *words, "--steps", 1)
-    small = subprocess.run(["bash", "-c", 'ulimit -s 1024; exec "$@"', "bash", CLEAVE, "show", plan], capture_output=True, text=True, check=False)
+    def limited(limit, *words):
+        return subprocess.run(["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", CLEAVE, *map(str, words)], capture_output=True, text=True, check=False)
+    small = limited("-s 1024", "show", plan)
     check("too little stack", small.returncode == 1 and "expected a stack of 4096 KiB, found a limit of 1024 KiB: type ulimit -s 8192" in small.stderr, small)
+    for limit in ("-Ss unlimited", "-Ss 100000000"):  # KiB, more than there is memory: no thread asks for as much
+        large = limited(f"{limit} || exit 9", "run", plan, "--steps", 1)
+        check(f"a stack of {limit}", large.returncode in (0, 9) and "error" not in large.stderr, large)
+    few = limited("-n 10", "run", plan, "--steps", 1, "-n", 2, "--transport", "tcp", "--timeout", 1000)
+    check("too few open files", few.returncode == 1 and re.search(r"^error: expected .* 14 open files at least, for 2 ranks .* limit of 10: raise it by ulimit -n$", few.stderr), few)
+    many = limited("-Sn 10", "run", plan, "--steps", 1, "-n", 2, "--transport", "tcp")
+    check("as many open files as can be had", many.returncode == 0, many)
 
 
 def interrupted(folder):
@@ -388,6 +397,11 @@ def queued(folder):
         check(f"queued: it says so once over {transport}", first.stderr.count("holds no checkpoint yet: the run begins at step 1") == 1, first)
         again = expect(f"queued: the second time over {transport}", 0, "median", *words, "--steps", 4)
         check(f"queued: it goes on over {transport}", "no checkpoint yet" not in again.stderr and saved_steps(place / transport) == [4], again)
+        done = expect(f"queued: once too often over {transport}", 0, "", *words, "--steps", 4)
+        check(f"queued: nothing is left over {transport}", done.stderr.count("nothing is left to do") == 1 and saved_steps(place / transport) == [4] and "median" not in done.stdout, done)
+        expect(f"queued: behind what was saved over {transport}", 2, "is of step 4 already: give --steps above it", *words, "--steps", 3)
+    expect("queued: nothing is left that would be written", 2, "no step is left that could write --timeline", "run", plan, "--steps", 4, "--resume", place / "tcp",
+           "--timeline", place / "timeline.json")
     for said, meant in (("slash", "slash/"), ("./dot", "dot"), ("whole", place / "whole")):
         first = expect(f"queued: {said} and {meant}", 0, "median", "run", plan, "--steps", 1, "--checkpoint", said, "--resume", meant, cwd=place)
         check(f"queued: {said} and {meant}: it begins", "no checkpoint yet" in first.stderr, first)
@@ -409,6 +423,24 @@ def queued(folder):
         check(f"queued: rank {sees} alone sees the saves: {ends}", time.monotonic() - begin < 30 and any(code == 2 for code, _ in ends) and
               re.search("all ranks must see the same folder" if sees == 1 else "cannot (read|open)", "".join(said for _, said in ends)))
     expect("queued: elsewhere", 2, "expected a checkpoint in .*, found none|cannot read", "run", plan, "--steps", 2, "--checkpoint", place / "a", "--resume", place / "b")
+
+
+def moving(folder):
+    """The newest save is gone as soon as there is a newer one: a run that goes on from a folder in which another one saves takes that."""
+    plan, place = plan_for_two(folder), folder / "moving"
+    first = start(plan, "--steps", FOR_EVER, "--every", 1, "--checkpoint", place)
+    wait_for_steps(first)
+    for i in range(10 if SMALL else 30):
+        words = ("-n", 2, "--transport", "tcp") if i % 2 else ()
+        second = start(plan, *words, "--steps", FOR_EVER, "--resume", place)
+        wait_for_steps(second, 1)
+        step = second.poll() is None
+        second.send_signal(signal.SIGTERM)
+        code, errors = end(second)
+        check(f"moving {i}: it begins: {code} {errors}", step and "checkpoint" not in errors)
+    check("moving: the other one goes on", first.poll() is None)
+    first.kill()
+    end(first)
 
 
 def straggler(folder):
@@ -443,4 +475,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, too_little, stopped, interrupted, unread, asked_to_end, asked_twice, asked_at_the_end, suspended, closed, raced, launcher_killed, restarted, shrunk, every, unfinished, owners, queued, straggler)
+main(full, too_little, stopped, interrupted, unread, asked_to_end, asked_twice, asked_at_the_end, suspended, closed, raced, launcher_killed, restarted, shrunk, every, unfinished, owners, queued, moving, straggler)

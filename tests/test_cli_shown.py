@@ -64,6 +64,27 @@ def names_elsewhere(folder):
         look(f"path {bad}", "show", path)
 
 
+def no_line_of_ours(folder):
+    """A name or a value with a new line in it does not begin a line that looks like one of the program."""
+    model, file, bad = (ROOT / "models/zoo/tiny-gpt.json").read_bytes(), folder / "lines.json", b"a\\nerror: forged"
+    raw = bad.decode().replace("\\n", "\n")
+    words = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16]
+    for where, text in (("name", model.replace(b'"name": "tiny-gpt"', b'"name": "' + bad + b'"')), ("key", model.replace(b'"hidden"', b'"' + bad + b'"')), ("value", model.replace(b"gelu", bad))):
+        check(f"there is one: {where}", text != model)
+        file.write_bytes(text)
+        for verb in ("plan", "recommend", "import"):
+            said = look(f"line in a {where} {verb}", verb, file, *(words if verb != "import" else []))
+            check(f"line in a {where} {verb}: {said.stdout} {said.stderr}", said.returncode == 2 and b"\nerror: forged" not in said.stdout + said.stderr)
+    (folder / "forged.sh").write_text(f"torchrun pretrain_gpt.py --num-layers '{raw}' --tokenizer-model '{raw}' '--{raw}' 1 --seq-length 64\n")
+    (folder / "forged.toml").write_text('[model]\nname = "llama3"\nflavor = "a\\nerror: forged"\n"a\\nerror: forged" = 1\n')
+    (folder / "forged.csv").write_text(f'id,model,gpu,step_ms\n1,"{raw}","{raw}",1\n')
+    for wanted in (("plan", raw, *words), ("run", raw), (raw,), ("plan", "tiny-gpt", "--cluster", raw, "--batch", 8), ("plan", "tiny-gpt", *words, "--fix", raw),
+                   ("estimate", "--from", f"megatron-lm={folder / 'forged.sh'}"), ("estimate", "--from", f"torchtitan={folder / 'forged.toml'}"),
+                   ("validate", folder / "forged.csv")):
+        said = look(f"line in a word {wanted}", *wanted)
+        check(f"line in a word {wanted}: {said.stdout} {said.stderr}", b"\nerror: forged" not in said.stdout + said.stderr)
+
+
 def own_line_is_cleared(folder):
     """The program itself may clear a line of a terminal (test_cli_progress.py asks for it), and writes nothing else that commands one."""
     leader, follower = pty.openpty()
@@ -81,4 +102,4 @@ def own_line_is_cleared(folder):
 
 
 if __name__ == "__main__":
-    main(names_in_json, names_elsewhere, own_line_is_cleared)
+    main(names_in_json, names_elsewhere, no_line_of_ours, own_line_is_cleared)

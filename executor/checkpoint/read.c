@@ -114,6 +114,7 @@ static bool check_run(const struct manifest *manifest, const struct rank *rank, 
 }
 
 #define BEGINS "-" /* in place of a save's name */
+enum { MOST_CHOICES = 50 };
 
 /* Rank 0 chooses, so that all read the same one, or none. */
 static bool choose(const struct rank *rank, const char *dir, char name[CHECKPOINT_NAME_BYTES], struct error *err)
@@ -133,17 +134,23 @@ static bool choose(const struct rank *rank, const char *dir, char name[CHECKPOIN
     return ok;
 }
 
-/* Leaves *out empty where the run begins. */
-static bool open_checkpoint(struct checkpoint *out, const struct rank *rank, const char *dir, struct error *err)
+static void close_checkpoint(struct checkpoint *checkpoint)
 {
-    char name[CHECKPOINT_NAME_BYTES], folder[CHECKPOINT_PATH_BYTES];
-    if (!choose(rank, dir, name, err))
-        return false;
-    if (strcmp(name, BEGINS) == 0)
-        return rank->options->resume_begins ||
-               fail_kind(err, ERROR_INPUT,
-                         "checkpoint: rank 0 finds none in %s, and rank %d one: all ranks must see the same folder",
-                         dir, rank->rank);
+    manifest_free(&checkpoint->manifest);
+    for (int s = 0; s < checkpoint->count; s++) {
+        safetensors_free(checkpoint->sources[s].header);
+        free(checkpoint->sources[s].taken);
+        if (checkpoint->sources[s].file >= 0)
+            close(checkpoint->sources[s].file);
+    }
+    free(checkpoint->sources);
+    *checkpoint = (struct checkpoint){ 0 };
+}
+
+static bool open_save(struct checkpoint *out, const struct rank *rank, const char *dir, const char *name,
+                      struct error *err)
+{
+    char folder[CHECKPOINT_PATH_BYTES];
     if (!checkpoint_path(folder, dir, name, err) || !manifest_read(&out->manifest, folder, err) ||
         !check_run(&out->manifest, rank, err))
         return false;
@@ -158,6 +165,54 @@ static bool open_checkpoint(struct checkpoint *out, const struct rank *rank, con
             return false;
     }
     return true;
+}
+
+/* Whether every rank has it open; a rank for which it is not there in any way has failed instead of asking. */
+static bool all_have_opened(const struct rank *rank, bool mine, bool *all, struct error *err)
+{
+    const struct transport *t = rank->transport;
+    char opened = (char)mine, theirs;
+    bool ok = true;
+    for (int r = 1; ok && t->rank == 0 && r < t->rank_count; r++) {
+        ok = t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, r, &theirs, 1, err);
+        opened = (char)(ok && opened && theirs);
+    }
+    for (int r = 1; ok && t->rank == 0 && r < t->rank_count; r++)
+        ok = t->exchange(t->self, LANE_COMPUTE, r, &opened, 1, -1, NULL, 0, err);
+    if (t->rank > 0)
+        ok = t->exchange(t->self, LANE_COMPUTE, 0, &opened, 1, -1, NULL, 0, err) &&
+             t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, 0, &opened, 1, err);
+    *all = opened != 0;
+    return ok;
+}
+
+/* Leaves *out empty where the run begins. Where another run saves in the folder, the newest save may go as soon as it
+ * has been chosen, because there is a newer one: then that is chosen. What is open stays readable. */
+static bool open_checkpoint(struct checkpoint *out, const struct rank *rank, const char *dir, struct error *err)
+{
+    for (int choices = 0; choices < MOST_CHOICES; choices++) {
+        char name[CHECKPOINT_NAME_BYTES], newest[CHECKPOINT_NAME_BYTES];
+        struct error why = { 0 };
+        if (!choose(rank, dir, name, err))
+            return false;
+        if (strcmp(name, BEGINS) == 0)
+            return rank->options->resume_begins ||
+                   fail_kind(err, ERROR_INPUT,
+                             "checkpoint: rank 0 finds none in %s, and rank %d one: all ranks must see the same folder",
+                             dir, rank->rank);
+        bool opened = open_save(out, rank, dir, name, &why), all;
+        if (!opened && (!checkpoint_newest(dir, newest, &why) || strcmp(newest, name) == 0))
+            return fail_with(err, &why);
+        if (!all_have_opened(rank, opened, &all, err))
+            return false;
+        if (all)
+            return true;
+        close_checkpoint(out);
+    }
+    return fail_kind(err, ERROR_INPUT,
+                     "checkpoint: another run saves in %s more often than its newest save can be opened: end it, or "
+                     "have it save less often, or give --resume one of the saves in it",
+                     dir);
 }
 
 /* ---- tensors ---- */
@@ -303,13 +358,6 @@ bool checkpoint_read(struct rank *rank, const char *dir, struct error *err)
     ok = ok && check_rest(rank, &checkpoint, err);
     if (ok)
         rank->step = checkpoint.manifest.label.step;
-    manifest_free(&checkpoint.manifest);
-    for (int s = 0; s < checkpoint.count; s++) {
-        safetensors_free(checkpoint.sources[s].header);
-        free(checkpoint.sources[s].taken);
-        if (checkpoint.sources[s].file >= 0)
-            close(checkpoint.sources[s].file);
-    }
-    free(checkpoint.sources);
+    close_checkpoint(&checkpoint);
     return ok;
 }
