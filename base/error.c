@@ -90,7 +90,11 @@ bool fail_ended(struct error *err, const char *format, ...)
 
 bool fail_with(struct error *err, const struct error *cause)
 {
-    return cause->ended ? fail_ended(err, "%s", cause->message) : fail_kind(err, cause->kind, "%s", cause->message);
+    if (err && err->kind == ERROR_NONE) {
+        *err = *cause;
+        err->kind = cause->kind == ERROR_NONE ? ERROR_BUG : cause->kind;
+    }
+    return false;
 }
 
 static atomic_bool short_of_memory;

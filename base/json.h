@@ -60,7 +60,7 @@ bool json_int(const struct json *value, int64_t min, int64_t max, int64_t *out, 
 bool json_double(const struct json *value, double min, double max, double *out, struct error *err);
 bool json_bool(const struct json *value, bool *out, struct error *err);
 bool json_string(const struct json *value, const char **out,
-                 struct error *err); /* borrowed from the document; refuses embedded zeros and new lines */
+                 struct error *err); /* borrowed from the document; refuses embedded zeros */
 /* The required member, or a failure at the object that names the key. */
 bool json_require(const struct json *object, const char *key, const struct json **out, struct error *err);
 

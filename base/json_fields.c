@@ -125,6 +125,8 @@ static bool read_string(const struct json *value, const char **out, struct arena
     const char *borrowed;
     if (!json_string(value, &borrowed, err))
         return false;
+    if (strchr(borrowed, '\n')) /* printed, a name with it would begin a line that looks like one of ours */
+        return json_fail_expected(value, err, "a string of one line");
     const char *copy = arena ? arena_strdup(arena, borrowed) : NULL;
     if (!copy)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while reading JSON");

@@ -228,11 +228,13 @@ bool aim_explain(void *self, struct search_result **out, const struct facts *fac
     bool found = search_under(out, &choice, aim, facts, &own, &untold, &why);
     if (found && ((*out)->feasible || !*untold.message))
         return true;
-    /* What fits cannot be told: an answer, as that degrees do not divide. */
-    bool told_none = found || why.kind == ERROR_INFEASIBLE;
+    if (found || why.kind == ERROR_INFEASIBLE) { /* what fits cannot be told: an answer, not a failure */
+        why = *untold.message ? untold : why;
+        why.kind = ERROR_INPUT;
+    }
     search_result_free(*out);
     *out = NULL;
-    return told_none ? fail(err, "%s", *untold.message ? untold.message : why.message) : fail_with(err, &why);
+    return fail_with(err, &why);
 }
 
 /* What the try has other than the best one: " recompute block, reshard false". */

@@ -74,7 +74,6 @@ static void write_advice(struct text *out, const struct search_result *result)
                                                       [ADVICE_SEQUENCE] = "a shorter sequence",
                                                       [ADVICE_DEVICES] = "up to 64 times the nodes" };
     bool ended = false, none = false;
-    text_add(out, "\nwhat fits, each change alone:");
     for (int kind = 0; kind < ADVICE_COUNT; kind++) {
         const struct advice *advice = &result->nearest.advice[kind];
         ended |= advice->ended;
@@ -144,7 +143,9 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     write_degrees(&degrees, plan);
     write_needs(&needs, result);
     write_advice(&advice, result);
-    fail_kind(err, ERROR_INFEASIBLE, "nothing fits: memory %s. The thriftiest plan for a batch of %lld (%s) needs %s%s",
+    fail_kind(err, ERROR_INFEASIBLE,
+              "nothing fits: memory %s. The thriftiest plan for a batch of %lld (%s) needs %s\nwhat fits, each change "
+              "alone:%s",
               result->nearest.host_needed_bytes > 0 ? "of hosts" : "per device", (long long)space->batch,
               degrees.data ? degrees.data : "", needs.data ? needs.data : "", advice.data ? advice.data : "");
     text_free(&degrees);
