@@ -75,6 +75,11 @@ static const struct target_rule rules[] = {
       trainer_no_sequence_parallel, NULL },
     { "ulysses", "context parallelism is Ulysses', without a tensor degree, and divides heads and sequence",
       "deepspeed/runtime/sequence_parallel/ulysses_sp.py, UlyssesSPAttentionHF", context_is_ulysses, NULL },
+    { "ulysses-attention",
+      "context parallelism wants fused attention, which transformers has neither with soft caps of scores, nor with "
+      "sinks or ALiBi",
+      "deepspeed/runtime/sequence_parallel/ulysses_sp.py, unsupported_attn_implementation", trainer_attention_is_fused,
+      NULL },
     { "zero", "ZeRO has two ranks or more to share out over", "deepspeed/runtime/zero/config.py", zero_has_ranks,
       NULL },
     { "mics",
@@ -99,7 +104,7 @@ static const struct target_rule rules[] = {
 
 static void allow(struct space *space, const struct graph *graph)
 {
-    (void)graph;
+    trainer_allow_context(space, graph);
     space->tensor_dimension = allowed_only(DIM_tp);
     space->data_dimension = allowed_only(DIM_dp);
     space->mesh_order = allowed_only(ORDER_TENSOR_INSIDE);

@@ -196,6 +196,10 @@ START_TEST(rules_refuse_by_name)
     BROKEN("dtype", l.dtype = DTYPE_FP8);
     BROKEN("buckets", l.prefetch = 2);
     model_free(model);
+    l = good;
+    l.context = 2;
+    l.context_dimension = DIM_cp_ulysses;
+    check_unfused(deepspeed, "ulysses-attention", l);
 }
 END_TEST
 
