@@ -543,7 +543,11 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (launch->shard_group == launch->data)
         launch->shard_group = 0;
     out->ignored_count += take_ignored(&settings, launch->zero);
-    return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
+    return settings_say_something(&settings,
+                                  "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
+                                  "train_micro_batch_size_per_gpu",
+                                  err) &&
+           (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));
 }
 
 const struct target target_deepspeed = {
