@@ -111,16 +111,18 @@ bool aim_predicted(struct launch_context *context, struct inputs *in, struct err
     return true;
 }
 
-bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err)
+bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch,
+               const char *const *beyond, struct error *err)
 {
     struct launch_context context = aim_context(in);
+    context.beyond = beyond;
     return keeps_rules(target, launch, &context, err);
 }
 
 bool aim_launch(struct launch *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 struct error *err)
 {
-    return launch_of_plan(out, &in->arena, plan, in->graph, err) && aim_check(in, target, out, err);
+    return launch_of_plan(out, &in->arena, plan, in->graph, err) && aim_check(in, target, out, NULL, err);
 }
 
 struct keeper {

@@ -352,6 +352,15 @@ def not_priced(folder):
         check(f"not priced: {words}", code == 0 and (f"not understood: {unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
     code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + "--num-distributed-optimizer-instances 2", "--cluster", "1x8:h100-sxm")
     check("instances where the cluster alone says the devices", code == 0 and "rp 2" in out and "dp 4" in out, (out, err))
+    peaks = []
+    for stage, strategy in enumerate(("no_shard", "optim", "optim_grads", "optim_grads_params")):
+        code, out, err = cleave("estimate", "--from", "megatron-lm", f"{megatron} --use-megatron-fsdp --data-parallel-sharding-strategy {strategy}",
+                                "--cluster", "1x8:h100-sxm", "--json")
+        check(f"Megatron-FSDP: {strategy}", code == 0 and "not understood" not in err, (out, err))
+        plan = json.loads(out)
+        check(f"Megatron-FSDP: {strategy} is ZeRO {stage}", {layer["zero"] for layer in plan["decisions"]["layers"]} == {stage}, out)
+        peaks.append(plan["predicted"]["peak_bytes"][0])
+    check("Megatron-FSDP: memory falls with each", peaks == sorted(peaks, reverse=True) and len(set(peaks)) == 4, peaks)
     zero, settings = {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 5e8, "allgather_bucket_size": "auto"}, folder / "ds_config.json"
     for change, unknown in (({}, None), ({"reduce_bucket_size": 5000000}, "reduce_bucket_size = 5000000"), ({"overlap_comm": False}, "overlap_comm = false")):
         settings.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "zero_optimization": {**zero, **change}}))

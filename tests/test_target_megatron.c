@@ -148,6 +148,30 @@ START_TEST(test_command_line)
 }
 END_TEST
 
+/* Megatron-FSDP's strategies are ZeRO 0 to 3, in groups of as many ranks as instances leave; the last goes layer by
+ * layer. Without it they mean nothing. */
+START_TEST(test_fsdp)
+{
+    static const char *const strategies[] = { "no_shard", "optim", "optim_grads", "optim_grads_params" };
+    for (int i = 0; i < 8; i++) {
+        struct arena arena = { 0 };
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "torchrun --nproc_per_node=8 --nnodes=4 pretrain_gpt.py " LLAMA "--bf16 --overlap-grad-reduce "
+                 "--overlap-param-gather --use-distributed-optimizer --num-distributed-optimizer-instances 4 "
+                 "--micro-batch-size 1 --data-parallel-sharding-strategy %s%s",
+                 strategies[i % 4], i < 4 ? " --use-megatron-fsdp" : "");
+        struct launch_read read = read_text(megatron(), &arena, "args", text);
+        ck_assert_int_eq(read.launch.zero, i < 4 ? i : 1);
+        ck_assert_int_eq(read.launch.shard_group, i == 0 ? 0 : 8);
+        ck_assert_int_eq(read.launch.bucket_bytes, i == 3 ? INT64_C(1) << 40 : INT64_C(160000000));
+        ck_assert_int_eq(read.unknown_count, i > 4);
+        model_free(read.model);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 /* An example's one node becomes the cluster's eight; the first five blocks of each virtual stage are computed again. */
 START_TEST(test_more_devices)
 {
@@ -314,6 +338,11 @@ START_TEST(test_contradictions)
         { "--mtp-num-layers 99", "0 to 16" },
         { "--mtp-num-layers 1 --position-embedding-type learned_absolute", "rope or none" },
         { "--expert-model-parallel-size 2", "ep-divides-experts" },
+        { "--num-experts 8 --tensor-model-parallel-size 4 --sequence-parallel --expert-tensor-parallel-size 2",
+          "--expert-tensor-parallel-size 2 beside --tensor-model-parallel-size 4" },
+        { "--num-experts 8 --context-parallel-size 4 --expert-model-parallel-size 2",
+          "over a part of 4 context-parallel ranks" },
+        { "--use-megatron-fsdp --data-parallel-sharding-strategy all", "not planned" },
         { "--context-parallel-size 3", "cp-divides-sequence" },
         { "--batch-size 4", "no longer" },
         { "--num-experts 8 --tensor-model-parallel-size 2", "experts-with-tp-need-sp" },
@@ -623,6 +652,7 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD(suite, test_command_line);
     CHECK_ADD(suite, test_more_devices);
     CHECK_ADD(suite, test_script);
+    CHECK_ADD(suite, test_fsdp);
     CHECK_ADD(suite, test_functions);
     CHECK_ADD(suite, test_forms);
     CHECK_ADD(suite, test_contradictions);
