@@ -6,6 +6,7 @@ usage: test_cli_targets.py CLEAVE SOURCE_ROOT
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -373,6 +374,13 @@ def not_priced(folder):
         check(f"not priced: converters {converters}", code == 0 and ("model.converters" in out + err) == unknown, (out, err))
 
 
+def bound_is_no_cost():
+    """Where a look at plans without the target's limits finds none that is shorter, what is not proven is not said to be their cost."""
+    code, out, err = cleave("plan", "llama-3-405b", "--cluster", "32x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "megatron-lm")
+    said = re.search(r"its limits cost nothing that a short look found: no plan without them was shorter; unproven are ([\d.]+) % \(none is below", out)
+    check("limits: a bound is no cost", code == 0 and said and 0 < float(said[1]) < 30, (out, err))
+
+
 def laid_out(folder):
     """A plan of one micro-batch is priced by its own layout, as its launch is (gathers wait for bytes: 0.6 % were between them)."""
     plan = folder / "plan.json"
@@ -431,6 +439,7 @@ def main():
         of_others(pathlib.Path(folder))
         not_priced(pathlib.Path(folder))
         laid_out(pathlib.Path(folder))
+    bound_is_no_cost()
     followed()
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out
