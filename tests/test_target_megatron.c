@@ -465,6 +465,18 @@ START_TEST(test_recipes)
     ck_assert_uint_eq(read.launch.excepted, set);
     ck_assert_int_eq(read.unknown_count, 1);
     ck_assert(strncmp(read.unknown[0], "recipe a (what it sets is not known", 35) == 0);
+    /* what the precision says of gradients goes over what ddp says, wherever it stands */
+    for (int i = 0; i < 4; i++) {
+        char text[512];
+        const char *width = i % 2 ? "True" : "False", *other = i % 2 ? "False" : "True";
+        snprintf(text, sizeof text,
+                 "x.py --recipe a mixed_precision=bf16_mixed %s.grad_reduce_in_fp32=%s %s.grad_reduce_in_fp32=%s "
+                 "train.micro_batch_size=1",
+                 i < 2 ? "ddp" : "mixed_precision", i < 2 ? other : width, i < 2 ? "mixed_precision" : "ddp",
+                 i < 2 ? width : other);
+        ck_assert_msg(bridge->read(&read, &arena, "args", text, strlen(text), &err), "%s", err.message);
+        ck_assert_int_eq(optimizer_gradient_bytes(&read.launch.optimizer, NARROW_ALL, DTYPE_BF16), i % 2 ? 4 : 2);
+    }
     static const struct {
         const char *text;
         enum dtype dtype;
