@@ -24,8 +24,10 @@ bool aim_export(FILE *out, struct inputs *in, const struct target *target, const
  * best with the same pp, tp, cp and micro-batch, else with the same pp and tp, else of all, by searches of some
  * seconds; where there is none, how one is sought. In nearest.c. The inputs' framework becomes the target's. */
 void aim_say_nearest(const struct cli *cli, struct inputs *in, const struct target *target);
-/* Whether the launch keeps the target's rules; a failure says which it breaks. */
-bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err);
+/* Whether the launch keeps the target's rules but those beyond (NULL-terminated; NULL: all); a failure says which it
+ * breaks. */
+bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch,
+               const char *const *beyond, struct error *err);
 /* struct explainer's search, of plans that the target can be told. self: struct aim, which stays. */
 struct aim {
     struct inputs *in; /* its model's blocks are whole */

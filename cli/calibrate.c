@@ -10,6 +10,7 @@
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
+#include "targets/target.h"
 #include <math.h>
 #include <string.h>
 
@@ -159,6 +160,16 @@ static bool price_logged(struct plan **plan, struct estimate **estimate, int64_t
     return good;
 }
 
+/* Who printed the lines: of "elapsed time per iteration", which scripts of several targets print as Megatron-LM does,
+ * the framework of the job. */
+static const char *printed_by(const struct training_log *log, const struct inputs *in)
+{
+    const char *framework = in->facts.framework ? in->facts.framework->name : NULL;
+    const struct target *target = framework ? target_of_framework(framework) : NULL;
+    bool others = target && strncmp(target->name, "megatron", strlen("megatron")) != 0;
+    return others && log->kind == TRAINING_LOG_MEGATRON ? target->name : training_log_names[log->kind];
+}
+
 /* As often as the job was logged. */
 static bool take_logs(struct calibrating *c, struct error *err)
 {
@@ -192,9 +203,9 @@ static bool take_logs(struct calibrating *c, struct error *err)
             break;
         double step_s = training_log_step_s(&log, batch, in.graph->sequence, in.cluster->device_count);
         char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
-        fprintf(c->cli->talk, "%s: %d steps of %s, %s%s%s\n", logs->item[i], log.step_count,
-                training_log_names[log.kind], text_duration_ns(step, (int64_t)(step_s * 1e9)),
-                log.peak_bytes > 0 ? ", peak " : "", log.peak_bytes > 0 ? text_bytes(peak, log.peak_bytes) : "");
+        fprintf(c->cli->talk, "%s: %d steps of %s, %s%s%s\n", logs->item[i], log.step_count, printed_by(&log, &in),
+                text_duration_ns(step, (int64_t)(step_s * 1e9)), log.peak_bytes > 0 ? ", peak " : "",
+                log.peak_bytes > 0 ? text_bytes(peak, log.peak_bytes) : "");
         int64_t beside = log.peak_bytes - estimate_peak_bytes(&estimate->prediction);
         c->memory_bytes[0] = log.peak_bytes > 0 ? max_i64(c->memory_bytes[0], beside) : c->memory_bytes[0];
         c->places[c->count] = (struct measured_step){ NULL, 0, step_s };

@@ -355,7 +355,7 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     own->sequence = in->graph->sequence;
     own->dtype = space.dtype;
     return space_optimizer(&own->optimizer, &from->job, own->dtype, err) && count_blocks(&from->read, in->graph, err) &&
-           aim_check(in, from->target, own, err) && from_plan(plan, from, own, in, &space, err) &&
+           aim_check(in, from->target, own, from->read.beyond, err) && from_plan(plan, from, own, in, &space, err) &&
            estimate_as_planned(estimate, in, *plan, err);
 }
 

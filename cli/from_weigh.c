@@ -161,7 +161,7 @@ static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, s
     settle(&l, before, before->tensor * before->context * before->pipeline * before->data);
     struct space space = space_default(l.batch, l.sequence, l.dtype);
     bool good = l.tensor * l.context * l.pipeline * l.data == in->cluster->device_count &&
-                aim_check(in, from->target, &l, &why);
+                aim_check(in, from->target, &l, from->read.beyond, &why);
     in->graph = NULL;
     good = good && from_plan(&plan, from, &l, in, &space, &why) &&
            estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);

@@ -59,7 +59,9 @@ void memory_account_print(const struct inputs *in, const struct prediction *p, b
         for (int i = 0; i < count && i < FEW; i++)
             fprintf(out, "%s %s %s", i ? "," : "", p->memory_names[order[i]],
                     text_bytes(number, p->memory_bytes[order[i]]));
-        fprintf(out, "; %s of each device are not for plans\n", text_bytes(number, buffers_bytes + reserve_bytes));
+        if (!in->withholds)
+            fprintf(out, "; %s of each device are not for plans", text_bytes(number, buffers_bytes + reserve_bytes));
+        fputc('\n', out);
         return;
     }
     fprintf(out, "  memory of stage %d, which has least room:\n", p->fullest_stage);

@@ -250,8 +250,10 @@ bool objective_choose(struct objective *o, struct inputs *in, const struct space
     progress_begin(&l.progress, in->cli, "plan");
     bool good = o->kind == OBJECTIVE_COST ? choose_part(&l, err) : choose_memory(&l, err);
     progress_clear(&l.progress);
-    if (o->found)
+    if (o->found) {
         o->found->in.context.model.source = in->context.model.source;
+        o->found->in.withholds = o->kind == OBJECTIVE_MEMORY;
+    }
     return good;
 }
 

@@ -111,7 +111,7 @@ static void remark_room(const struct remarks *to, const struct inputs *in, const
     char left[TEXT_NUMBER_BYTES], wanted[TEXT_NUMBER_BYTES];
     int s = p->fullest_stage;
     int64_t reserve_bytes = 0; /* what is left free already, in whose place --reserve comes */
-    if (!target || !p->fits)
+    if (!target || !p->fits || in->withholds)
         return;
     for (int t = 0; t < in->cluster->type_count; t++)
         reserve_bytes =

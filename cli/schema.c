@@ -3,6 +3,7 @@
 #include "cli/explanation.h"
 #include "cli/inputs.h"
 #include "cli/measured_run.h"
+#include "cli/outputs.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
 #include "formats/claim_read.h"
@@ -24,9 +25,9 @@ static const struct option options[] = {
 static const struct json_format *const lists[] = {
     model_formats,       cluster_formats,  matmul_surface_formats, framework_formats, profile_formats,
     calibration_formats, like_run_formats, accuracy_formats,       plan_formats,      plan_decision_formats,
-    claim_formats,       measured_formats, report_formats,
+    claim_formats,       measured_formats, report_formats, output_formats,
 };
-enum { MAX_TABLES = 64 };
+enum { MAX_TABLES = 128 };
 
 static void add(struct json_format *tables, int *count, const struct json_format *table)
 {

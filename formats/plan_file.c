@@ -231,6 +231,7 @@ void plan_file_free(struct plan_file *file)
 
 const struct json_format plan_formats[] = {
     JSON_FORMAT("plan", file_fields, "Part of a plan file."),
+    JSON_FORMAT("plan.origin", origin_fields, "Part of a plan file."),
     { 0 },
 };
 

@@ -38,8 +38,12 @@ enum element {
     ELEMENT_STATISTIC,  /* fp32 (fp64 under fp64): norms' statistics, log-sum-exp, losses */
     ELEMENT_INDEX,      /* int32: tokens, labels */
     ELEMENT_OPERAND,    /* the same, of products alone: one byte where these compute in fp8 or nvfp4 */
-    ELEMENT_SCORES /* of attention that keeps its scores: softmax, the same with dropout, and the dropout's mask in a
-                      byte (Korthikanti et al. 2022, section 4.1) */
+    ELEMENT_SCORES, /* of attention that keeps its scores: softmax, the same with dropout, and the dropout's mask in a
+                       byte (Korthikanti et al. 2022, section 4.1) */
+    /* The same as transformers' modules leave it to PyTorch, function by function, which no dropout is among. */
+    ELEMENT_CAPPED_SCORES, /* tanh; softmax in fp32, and in the plan's dtype (models/gemma2/modeling_gemma2.py) */
+    ELEMENT_SINK_SCORES,   /* softmax (models/gpt_oss/modeling_gpt_oss.py) */
+    ELEMENT_ALIBI_SCORES   /* softmax in fp32, and in the plan's dtype (models/bloom/modeling_bloom.py) */
 };
 
 enum kernel {
@@ -112,10 +116,11 @@ struct kernel_arguments {
     /* attention: multiplies the scores. matmul: the product; embed: what is looked up; residual: all but the first
      * term; 0: not at all */
     double scale;
-    double score_cap; /* attention: scores become cap * tanh(score / cap); soft_cap: likewise; 0: they stay */
-    bool alibi;       /* attention: scores lose alibi_slope() times the distance */
-    bool one_row;     /* add_position: every token takes the table's first row */
-    bool causal;      /* attention */
+    double score_cap;         /* attention: scores become cap * tanh(score / cap); soft_cap: likewise; 0: they stay */
+    bool alibi;               /* attention: scores lose alibi_slope() times the distance */
+    enum element kept_scores; /* attention that keeps them: what one is */
+    bool one_row;             /* add_position: every token takes the table's first row */
+    bool causal;              /* attention */
     /* attention: keys that a query sees, itself and those right before it; where it is not causal itself and half as
      * many on each side; 0: all */
     int64_t sliding_window;
@@ -212,8 +217,9 @@ struct keeping {
     bool overlaps_experts; /* exchanges of experts' tokens run beside another micro-batch's computations */
     bool routes_tokens;    /* experts that drop none take any tokens: those of a sequence may be shared out before */
     bool gates_inside;     /* gates multiply what experts' last product reads: what it makes is not read backward */
-    bool state_takes_gradients; /* to host memory, even where the weights stay on the device */
-    int narrow_gradients;       /* enum narrow_gradients */
+    bool state_takes_gradients;                /* to host memory, even where the weights stay on the device */
+    bool eager_caps, eager_sinks, eager_alibi; /* attention whose scores are so changed keeps them until backward */
+    int narrow_gradients;                      /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each
      * element of a shard of state the copies of gradients that a step makes; under bf16 for each element of state its
      * gradient in 32 bit, which the optimizer keeps with or without ZeRO. */

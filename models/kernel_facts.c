@@ -77,7 +77,7 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
 
     [KERNEL_SINK_ATTENTION].has_backward_input = true,
     [KERNEL_SINK_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
-    [KERNEL_SINK_ATTENTION].input_reads_out = OUT0 | OUT1,
+    [KERNEL_SINK_ATTENTION].input_reads_out = OUT0 | OUT1 | OUT2,
     [KERNEL_SINK_ATTENTION].has_backward_weight = true,
     [KERNEL_SINK_ATTENTION].weight_reads_out = OUT0 | OUT1,
     [KERNEL_SINK_ATTENTION].weight_reads_weight = WEIGHT0,

@@ -61,6 +61,11 @@ static const struct target_rule rules[] = {
       "context parallelism gathers keys and values or passes them around, and twice its degree divides the sequence",
       "accelerate/utils/dataclasses.py, TorchContextParallelConfig; accelerator.py, maybe_context_parallel",
       context_is_known, NULL },
+    { "cp-attention",
+      "context parallelism wants fused attention, which transformers has neither with soft caps of scores, nor with "
+      "sinks or ALiBi",
+      "torch/distributed/tensor/experimental/_context_parallel: it stands in for scaled_dot_product_attention",
+      trainer_attention_is_fused, NULL },
     { "zero", "ZeRO is 3, over two data- or context-parallel ranks or more",
       "accelerate/parallelism_config.py, ParallelismConfig._validate_accelerator", shards, NULL },
     { "hsdp", "groups of shards divide the data-parallel ranks and have two or more",
@@ -84,7 +89,7 @@ static const struct target_rule rules[] = {
 
 static void allow(struct space *space, const struct graph *graph)
 {
-    (void)graph;
+    trainer_allow_context(space, graph);
     space->tensor_dimension = allowed_only(DIM_tp);
     space->data_dimension = allowed_only(DIM_dp);
     space->mesh_order = allowed_only(ORDER_TENSOR_INSIDE);

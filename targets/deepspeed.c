@@ -75,6 +75,11 @@ static const struct target_rule rules[] = {
       trainer_no_sequence_parallel, NULL },
     { "ulysses", "context parallelism is Ulysses', without a tensor degree, and divides heads and sequence",
       "deepspeed/runtime/sequence_parallel/ulysses_sp.py, UlyssesSPAttentionHF", context_is_ulysses, NULL },
+    { "ulysses-attention",
+      "context parallelism wants fused attention, which transformers has neither with soft caps of scores, nor with "
+      "sinks or ALiBi",
+      "deepspeed/runtime/sequence_parallel/ulysses_sp.py, unsupported_attn_implementation", trainer_attention_is_fused,
+      NULL },
     { "zero", "ZeRO has two ranks or more to share out over", "deepspeed/runtime/zero/config.py", zero_has_ranks,
       NULL },
     { "mics",
@@ -99,7 +104,7 @@ static const struct target_rule rules[] = {
 
 static void allow(struct space *space, const struct graph *graph)
 {
-    (void)graph;
+    trainer_allow_context(space, graph);
     space->tensor_dimension = allowed_only(DIM_tp);
     space->data_dimension = allowed_only(DIM_dp);
     space->mesh_order = allowed_only(ORDER_TENSOR_INSIDE);
@@ -538,7 +543,11 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (launch->shard_group == launch->data)
         launch->shard_group = 0;
     out->ignored_count += take_ignored(&settings, launch->zero);
-    return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
+    return settings_say_something(&settings,
+                                  "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
+                                  "train_micro_batch_size_per_gpu",
+                                  err) &&
+           (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));
 }
 
 const struct target target_deepspeed = {

@@ -362,3 +362,20 @@ bool launch_equal(const struct launch *a, const struct launch *b)
             return false;
     return whole || (a->piece_count == b->piece_count && (a->further == 0 || a->further_piece == b->further_piece));
 }
+
+int64_t launch_score_bytes(const struct launch *launch, const struct launch_context *context)
+{
+    int64_t most = 0;
+    for (int i = 0; context->graph && i < context->graph->segment_count; i++) {
+        const struct segment *segment = &context->graph->segments[i];
+        if (!segment_keeps_scores(segment))
+            continue;
+        int64_t bytes = element_bytes(launch->dtype, segment->arguments.kept_scores);
+        const int64_t sizes[] = { launch->micro_batch, launch->sequence, launch->sequence,
+                                  ceil_div(segment->axes[segment_axis(segment, TAG_HEAD)].size, launch->tensor) };
+        for (int k = 0; k < 4; k++)
+            mul_i64(&bytes, bytes, sizes[k]);
+        most = max_i64(most, bytes);
+    }
+    return most;
+}

@@ -52,6 +52,8 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
                     struct error *err);
 struct launch_context;
 struct text;
+/* Bytes of scores that a block keeps of a micro-batch on a device, by whatever runs it; 0: attention is fused. */
+int64_t launch_score_bytes(const struct launch *launch, const struct launch_context *context);
 /* Rules of targets: that nothing is frozen. */
 bool launch_trains_all(const struct launch *launch, const struct launch_context *context);
 /* That AdamW keeps all in 32 bit, with gradients as the framework has them; what it is instead. */

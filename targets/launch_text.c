@@ -112,6 +112,10 @@ void launch_text_readme(struct text *out, const struct target *target, const str
             text_printf(out, " of %s", text_bytes(other, context->available_bytes[s]));
         text_add(out, "\n");
     }
+    int64_t scores = launch_score_bytes(launch, context);
+    if (scores > 0)
+        text_printf(out, "- with %s of attention's scores for each block and micro-batch: nothing fuses it here\n",
+                    text_bytes(number, scores));
     text_printf(out, "- of the framework `%s` (`cleave plan --framework %s`)\n", target->framework, target->framework);
 }
 

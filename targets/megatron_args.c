@@ -445,8 +445,7 @@ static bool set_option(struct megatron_args *args, const struct megatron_option 
 static const struct {
     const char *flag, *values[4];
 } valued[] = { { "--transformer-impl", { "transformer_engine" } },
-               { "--attention-backend", { "auto", "flash", "fused" } },
-               { "--data-parallel-sharding-strategy", { "no_shard" } } };
+               { "--attention-backend", { "auto", "flash", "fused" } } };
 
 /* Reads words[*i] if it is one of them: of another value flag and value are not understood. */
 static bool read_valued(bool *is_one, struct launch_read *out, struct arena *arena, const char *const *words, int count,

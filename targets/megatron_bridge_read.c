@@ -20,6 +20,7 @@ struct recipe {
     const char *name;
     int line;
     bool gated, named;      /* named: what is read now is what a recipe sets that was named */
+    bool reduces;           /* the precision says in which type gradients are reduced, whatever ddp says */
     bool renames;           /* a recipe may be imported by another name */
     const char *text, *end; /* all that is read */
     struct error *err;
@@ -99,8 +100,11 @@ static bool set_own(struct recipe *r, const char *path, const char *value)
         a->swiglu = strstr(value, "silu") != NULL, a->squared_relu = strstr(value, "squared_relu") != NULL;
     else if (strcmp(path, "model.share_embeddings_and_output_weights") == 0)
         a->untied = !yes;
-    else if (strcmp(path, "ddp.grad_reduce_in_fp32") == 0 || strcmp(path, "mixed_precision.grad_reduce_in_fp32") == 0)
-        a->narrow_gradients = !yes;
+    else if (strcmp(path, "mixed_precision.grad_reduce_in_fp32") ==
+             0) /* goes over ddp's (MixedPrecisionConfig.setup) */
+        a->narrow_gradients = !yes, r->reduces = true;
+    else if (strcmp(path, "ddp.grad_reduce_in_fp32") == 0)
+        a->narrow_gradients = r->reduces ? a->narrow_gradients : !yes;
     else if (strcmp(path, "optimizer.main_grads_dtype") == 0)
         a->main_gradients = width_of(value);
     else if (strcmp(path, "optimizer.main_params_dtype") == 0)

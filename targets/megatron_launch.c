@@ -231,7 +231,7 @@ static bool check_args(const struct megatron_args *a, const char *name, struct e
           "mla_up_proj is of --multi-latent-attention" },
         { a->modules && strstr(a->modules, "moe_act") && !a->grouped_gemm, "recompute",
           "moe_act needs --moe-grouped-gemm" },
-        { a->overlap_gather && (!a->sharded_optimizer || !a->overlap_reduce), "overlap",
+        { a->overlap_gather && ((!a->sharded_optimizer && !a->fsdp) || !a->overlap_reduce), "overlap",
           "--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce" },
         { a->optimizer_offload && !a->precision_aware, "offload",
           "--optimizer-cpu-offload needs --use-precision-aware-optimizer" },
@@ -355,6 +355,43 @@ static bool say_unknown(struct launch_read *out, struct arena *arena, const char
     return launch_read_add_unknown(out, arena, what, strlen(what), err);
 }
 
+static bool word_among(int *out, const char *option, const char *word, const char *const *names, const char *at,
+                       struct error *err)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(word, names[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    return fail(err, "%s: %s: found \"%.64s\", which is not planned", at, option, word);
+}
+
+/* Rules of what is written, which Megatron-FSDP goes beyond. */
+static const char *const beyond[] = { "zero", "optimizer-instances", NULL };
+
+/* Of Megatron-FSDP, whose strategy means nothing without it, and which gathers and reduces what it shards layer by
+ * layer (megatron_fsdp.py, fsdp_unit_modules). */
+static bool set_sharding(struct launch_read *out, struct arena *arena, const struct megatron_args *a, const char *name,
+                         struct error *err)
+{
+    struct launch *l = &out->launch;
+    char idle[192];
+    static const char *const strategies[] = { "no_shard", "optim", "optim_grads", "optim_grads_params", NULL };
+    int zero = a->sharded_optimizer;
+    if (a->fsdp && !word_among(&zero, "--data-parallel-sharding-strategy", a->sharding, strategies, name, err))
+        return false;
+    snprintf(idle, sizeof idle, "--data-parallel-sharding-strategy %.64s (nothing without --use-megatron-fsdp)",
+             a->sharding);
+    if (!a->fsdp && strcmp(a->sharding, strategies[0]) != 0 && !say_unknown(out, arena, idle, err))
+        return false;
+    out->beyond = zero > 1 ? beyond : NULL;
+    l->zero = zero;
+    l->shard_group = zero > 0 ? l->shard_group : 0;
+    if (zero == 3)
+        l->bucket_bytes = INT64_C(1) << ONE_BUCKET_BITS;
+    return true;
+}
+
 static bool set_memory(struct launch_read *out, struct arena *arena, const struct megatron_args *a, const char *name,
                        struct error *err)
 {
@@ -380,24 +417,16 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     if (a->optimizer_offload && a->offload_fraction < 1 &&
         !say_unknown(out, arena, "--optimizer-offload-fraction (all of the optimizer's state is taken here)", err))
         return false;
-    l->zero = a->sharded_optimizer && (!out->says_data || l->data * l->context > 1);
     int64_t usual = max_i64(40000000, 1000000 * l->data);
     l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS
                       : a->bucket == 1   ? 0
                       : a->bucket > 0    ? min_i64(a->bucket, INT64_C(1) << 37) * gradient_bytes(l, a)
                                          : usual * gradient_bytes(l, a);
+    if (!set_sharding(out, arena, a, name, err))
+        return false;
+    if (out->says_data && l->data * l->context == 1)
+        l->zero = 0;
     return true;
-}
-
-static bool word_among(int *out, const char *option, const char *word, const char *const *names, const char *at,
-                       struct error *err)
-{
-    for (int i = 0; names[i]; i++)
-        if (strcmp(word, names[i]) == 0) {
-            *out = i;
-            return true;
-        }
-    return fail(err, "%s: %s: found \"%.64s\", which is not planned", at, option, word);
 }
 
 /* narrow: whether whoever runs it adds up gradients of bf16 weights in bf16 where nothing is said. */
@@ -457,7 +486,7 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
         if (data % a->instances != 0)
             return refuse(err, name, "optimizer-instances",
                           "--num-distributed-optimizer-instances divides the data-parallel ranks");
-        l->shard_group = a->sharded_optimizer ? data / a->instances : 0;
+        l->shard_group = a->sharded_optimizer || a->fsdp ? data / a->instances : 0;
     }
     return true;
 }
@@ -480,7 +509,7 @@ static bool check_rules(const struct launch_read *out, const char *name, struct 
     struct launch_context context = { .model = out->model };
     for (const struct target_rule *rule = megatron_rules; rule->name; rule++)
         if (strcmp(rule->name, "model") != 0 && strcmp(rule->name, "recompute-modules") != 0 &&
-            !rule->holds(&out->launch, &context))
+            target_asks(rule, out->beyond) && !rule->holds(&out->launch, &context))
             return fail(err, "%s: Megatron-LM refuses it: expected that %s (%s; %s)", name, rule->text, rule->name,
                         rule->source);
     return true;
@@ -507,6 +536,13 @@ static bool set_degrees(struct launch *l, const struct megatron_args *a, const c
             "%s: --expert-model-parallel-size %lld shares out experts over a part of %lld context-parallel ranks: "
             "expected a multiple, or 1, else it cannot be priced",
             name, (long long)a->expert, (long long)a->context);
+    if (a->experts > 0 && a->expert_tensor > 0 && a->expert_tensor != a->tensor && !l->experts_whole)
+        return fail(err,
+                    "%s: --expert-tensor-parallel-size %lld beside --tensor-model-parallel-size %lld and "
+                    "--expert-model-parallel-size %lld: expected %lld, or 1 with experts shared out over a multiple of "
+                    "tensor x context = %lld ranks, else it cannot be priced",
+                    name, (long long)a->expert_tensor, (long long)a->tensor, (long long)a->expert, (long long)a->tensor,
+                    (long long)(a->tensor * a->context));
     if (strcmp(a->context_type, "p2p") == 0)
         l->context_dimension = DIM_cp_ring;
     else if (strcmp(a->context_type, "all_gather") == 0 || strcmp(a->context_type, "allgather") == 0)
@@ -546,10 +582,6 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
                             : DTYPE_FP32;
     out->says_dtype = true;
     if (!read_optimizer(out, arena, args, narrow, name, err) || !set_memory(out, arena, args, name, err))
-        return false;
-    if (args->expert_tensor > 0 && args->expert_tensor != args->tensor && args->experts > 0 && !l->experts_whole &&
-        !say_unknown(out, arena, "--expert-tensor-parallel-size (experts are shared out by the tensor degree here)",
-                     err))
         return false;
     l->chunk_group = l->chunks > 1 && args->group != args->pipeline ? args->group : 0;
     out->model = megatron_model(args, "megatron", err);

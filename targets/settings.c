@@ -225,6 +225,14 @@ static bool keep_left(const struct settings *settings, struct text *one, const c
     return text != NULL;
 }
 
+bool settings_say_something(const struct settings *settings, const char *expected, struct error *err)
+{
+    for (int i = 0; i < settings->count; i++)
+        if (settings->list[i].taken)
+            return true;
+    return fail(err, "%s: expected %s; found none", settings->name, expected);
+}
+
 bool settings_left(const struct settings *settings, int *count, const char ***out)
 {
     struct text one = { 0 };

@@ -91,6 +91,8 @@ int settings_take_all(struct settings *settings, const char *const *prefixes);
 /* Of the setting of that key a value other than these, whatever the case or the form of a number, would change what is
  * predicted: settings_take_all() leaves it, so that it is not understood. values: NULL-terminated. */
 void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values);
+/* Fails where nobody took any: what was read is no launch. expected: "settings of DeepSpeed, such as bf16.enabled". */
+bool settings_say_something(const struct settings *settings, const char *expected, struct error *err);
 /* Those that nobody took, as "key = value", in the arena; words are not among them, and of those that stand elsewhere
  * there is the number. False: out of memory. */
 bool settings_left(const struct settings *settings, int *count, const char ***out);

@@ -198,6 +198,99 @@ static bool finish_command(struct shell *s, const struct shell_words *words)
     return true;
 }
 
+/* ---- functions ---- */
+
+static bool run_commands(struct shell *s, bool active, bool braced);
+
+/* NAME () or function NAME at the beginning of a command; moves behind it. The name, and its length; 0: it is none. */
+static size_t function_at(struct shell *s, const char **name)
+{
+    static const char word[] = "function";
+    const char *q = s->p;
+    bool says_so = (size_t)(s->end - q) > sizeof word && memcmp(q, word, sizeof word - 1) == 0 &&
+                   strchr(" \t", q[sizeof word - 1]);
+    for (q += says_so ? sizeof word : 0; q < s->end && strchr(" \t", *q);)
+        q++;
+    *name = q;
+    while (q < s->end && (isalnum((unsigned char)*q) || strchr("_-.:", *q)))
+        q++;
+    size_t length = (size_t)(q - *name);
+    while (q < s->end && strchr(" \t", *q))
+        q++;
+    bool parentheses = q < s->end && *q == '(';
+    for (q += parentheses; parentheses && q < s->end && strchr(" \t", *q);)
+        q++;
+    if (length == 0 || (parentheses ? q == s->end || *q++ != ')' : !says_so))
+        return 0;
+    s->p = q;
+    return length;
+}
+
+/* Keeps the function whose name and () were just passed. */
+static bool define(struct shell *s, const char *name, size_t length, bool active)
+{
+    struct shell_functions *all = s->functions;
+    struct shell_function function = { .name = name, .name_length = length, .line = s->line };
+    shell_skip_blank(s, true);
+    if (s->p == s->end || *s->p != '{')
+        return shell_fail(s, "function %.*s: expected { and its commands", (int)length, name);
+    function.body = ++s->p;
+    if (!run_commands(s, false, true))
+        return false;
+    if (s->p == s->end)
+        return shell_fail(s, "function %.*s of line %d: expected } at its end", (int)length, name, function.line);
+    function.body_length = (size_t)(s->p++ - function.body);
+    if (!active)
+        return true;
+    if (all->count == all->capacity) {
+        struct shell_function *more = arena_more(s->arena, all->list, all->count, &all->capacity, sizeof *more);
+        if (!more || !shell_grow(s, sizeof *more))
+            return fail_memory(s->err);
+        all->list = more;
+    }
+    all->list[all->count++] = function;
+    return true;
+}
+
+/* Runs the function that the words call; *found: there is one. */
+static bool call(struct shell *s, const struct shell_words *words, bool *found)
+{
+    const struct shell_function *function = NULL;
+    for (int i = 0; words->count > 0 && i < s->functions->count; i++)
+        if (strlen(words->words[0]) == s->functions->list[i].name_length &&
+            memcmp(words->words[0], s->functions->list[i].name, s->functions->list[i].name_length) == 0)
+            function = &s->functions->list[i];
+    *found = function != NULL;
+    if (!function)
+        return true;
+    if (s->depth >= SHELL_DEPTH)
+        return shell_fail(s, "function %s: more than %d calls inside each other", words->words[0], SHELL_DEPTH);
+    struct shell inner = *s;
+    struct shell_words arguments = { .count = words->count - 1, .words = words->words + 1 };
+    inner.p = function->body;
+    inner.end = function->body + function->body_length;
+    inner.here = NULL;
+    inner.line = function->line;
+    inner.arguments = &arguments;
+    inner.depth++;
+    bool good = shell_grow(&inner, function->body_length + sizeof inner) && run_commands(&inner, true, false);
+    s->grown = inner.grown;
+    return good;
+}
+
+/* What a function does to itself: shift, return. */
+static void steer(struct shell *s, const struct shell_words *words)
+{
+    if (!s->arguments || words->count == 0)
+        return;
+    if (strcmp(words->words[0], "return") == 0)
+        s->p = s->end;
+    if (strcmp(words->words[0], "shift") == 0 && s->arguments->count > 0) {
+        s->arguments->words++;
+        s->arguments->count--;
+    }
+}
+
 /* Length of a name and = or += at the beginning; 0: it is no assignment. */
 static size_t assignment_at(const char *p, const char *end, size_t *name_length)
 {
@@ -322,7 +415,11 @@ static bool simple_command(struct shell *s, bool active, bool *success)
         begun = true;
     }
     *success = succeeds(words.words, words.count);
-    return !active || declares || finish_command(s, &words);
+    bool called = false;
+    if (!active || declares)
+        return true;
+    steer(s, &words);
+    return call(s, &words, &called) && (called || finish_command(s, &words));
 }
 
 enum { MOST_IFS = 64 };
@@ -394,17 +491,15 @@ static bool batch_line(struct shell *s)
     return keep_command(s, &words);
 }
 
-/* The lines of here documents, which nobody reads, lie behind the line that announces them. */
-static bool run_text(struct shell *s, const char *text, size_t length)
+/* Commands up to the end; braced: up to the brace that ends them. */
+static bool run_commands(struct shell *s, bool active, bool braced)
 {
-    struct branch branches[MOST_IFS] = { { .active = true } };
-    int depth = 0;
+    struct branch branches[MOST_IFS] = { { .active = active } };
+    int depth = 0, open = 0;
     bool success = true, skipped = false;
-    s->p = text;
-    s->end = text + length;
-    s->here = NULL;
     while (shell_skip_separators(s), s->p < s->end) {
-        bool found;
+        bool found, result = true;
+        const char *before = s->p, *name;
         if (*s->p == '#') {
             if (branches[depth].active && !batch_line(s))
                 return false;
@@ -417,12 +512,19 @@ static bool run_text(struct shell *s, const char *text, size_t length)
             s->p += twice ? 2 : 1;
             continue;
         }
+        open += (*s->p == '{') - (*s->p == '}');
+        if (braced && open < 0)
+            return true;
         if (!control(s, branches, &depth, success, &found))
             return false;
-        const char *before = s->p;
-        bool result = true;
         if (found)
             continue;
+        size_t length = function_at(s, &name);
+        if (length > 0) {
+            if (!define(s, name, length, branches[depth].active && !skipped))
+                return false;
+            continue;
+        }
         if (!simple_command(s, branches[depth].active && !skipped, &result))
             return false;
         if (!skipped)
@@ -434,12 +536,24 @@ static bool run_text(struct shell *s, const char *text, size_t length)
     return true;
 }
 
+/* The lines of here documents, which nobody reads, lie behind the line that announces them. */
+static bool run_text(struct shell *s, const char *text, size_t length)
+{
+    s->p = text;
+    s->end = text + length;
+    s->here = NULL;
+    return run_commands(s, true, false);
+}
+
 bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
                 struct error *err)
 {
     *out = (struct shell_script){ 0 };
     if (memchr(text, 0, length))
         return fail(err, "%s: expected text, found a byte of zero", name);
-    struct shell shell = { .script = out, .arena = arena, .name = name, .line = 1, .err = err };
+    struct shell_functions functions = { 0 };
+    struct shell shell = {
+        .script = out, .functions = &functions, .arena = arena, .name = name, .line = 1, .err = err
+    };
     return run_text(&shell, text, length);
 }

@@ -1,6 +1,6 @@
 /* Shell scripts as people keep their launches in: read, never run. Variables, arrays, defaults and sums are worked out,
- * conditions on strings and numbers decided; what a script would ask of the machine (files, other commands' output) is
- * taken as empty, and files as there. */
+ * conditions on strings and numbers decided, functions run where they are called; what a script would ask of the
+ * machine (files, other commands' output) is taken as empty, and files as there. */
 #ifndef CLEAVE_TARGETS_SHELL_H
 #define CLEAVE_TARGETS_SHELL_H
 #include "base/arena.h"

@@ -326,6 +326,34 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     return shell_take(s, &joined, out);
 }
 
+/* What a name stands for, or a number: an argument of the function that runs, which is put in *place. */
+static const struct shell_variable *value_of(const struct shell *s, const char *name, size_t length,
+                                             struct shell_variable *place)
+{
+    if (!s->arguments || length != 1 || *name < '1' || *name > '9')
+        return shell_variable(s->script, name, length);
+    int index = *name - '1';
+    *place = (struct shell_variable){ .count = index < s->arguments->count, .values = s->arguments->words + index };
+    return place;
+}
+
+/* $@, $#, $? and the like: p stands at the sign, behind which there is one of them. */
+static bool special(struct shell *s, struct fields *f, bool quoted)
+{
+    char sign = s->p[1], number[16];
+    s->p += 2;
+    if (s->arguments && (sign == '@' || sign == '*')) {
+        const struct shell_variable all = { .count = s->arguments->count, .values = s->arguments->words };
+        return add_list(s, f, &all, quoted);
+    }
+    if (s->arguments && sign == '#') {
+        snprintf(number, sizeof number, "%d", s->arguments->count);
+        return add_value(s, f, number, quoted);
+    }
+    f->begun = f->begun || quoted;
+    return true;
+}
+
 /* ${...}: p stands behind the brace. */
 static bool braces(struct shell *s, struct fields *f, bool quoted)
 {
@@ -335,7 +363,8 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
     const char *last = stop - 1;
     while (q < last && (isalnum((unsigned char)*q) || *q == '_'))
         q++;
-    const struct shell_variable *variable = shell_variable(s->script, name, (size_t)(q - name));
+    struct shell_variable place;
+    const struct shell_variable *variable = value_of(s, name, (size_t)(q - name), &place);
     s->p = stop;
     if (last - q >= 3 && q[0] == '[' && (q[1] == '@' || q[1] == '*') && q[2] == ']')
         return add_list(s, f, variable, quoted);
@@ -396,14 +425,15 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
     while (q < s->end && (isalnum((unsigned char)*q) || *q == '_'))
         q++;
     if (q == s->p + 1) {
-        bool special = q < s->end && strchr("@*#?!$-", *q);
-        if (!special)
-            text_add(&f->text, "$");
-        f->begun = f->begun || !special || quoted;
-        s->p = special ? q + 1 : q;
+        if (q < s->end && strchr("@*#?!$-", *q))
+            return special(s, f, quoted);
+        text_add(&f->text, "$");
+        f->begun = true;
+        s->p = q;
         return true;
     }
-    const struct shell_variable *variable = shell_variable(s->script, s->p + 1, (size_t)(q - s->p - 1));
+    struct shell_variable place;
+    const struct shell_variable *variable = value_of(s, s->p + 1, (size_t)(q - s->p - 1), &place);
     s->p = q;
     return add_value(s, f, variable && variable->count > 0 ? variable->values[0] : "", quoted);
 }
@@ -436,7 +466,8 @@ static bool double_quotes(struct shell *s, struct fields *f)
         s->line = line;
         return shell_fail(s, "a quote \" that ends nowhere");
     }
-    bool list = s->p - inside > 6 && memcmp(inside, "${", 2) == 0 && memcmp(s->p - 4, "[@]}", 4) == 0;
+    bool list = (s->p - inside > 6 && memcmp(inside, "${", 2) == 0 && memcmp(s->p - 4, "[@]}", 4) == 0) ||
+                (s->p - inside == 2 && memcmp(inside, "$@", 2) == 0);
     if (list && f->words->count == words && f->text.length == length)
         f->begun = begun; /* an array without elements is no word */
     s->p++;

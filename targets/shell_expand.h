@@ -5,8 +5,24 @@
 #include "targets/shell.h"
 
 enum { SHELL_DEPTH = 8, SHELL_MOST_BYTES = 1 << 23 }; /* of one script's words: more is none that anybody wrote */
+struct shell_words {
+    int count, capacity;
+    const char **words;
+};
+/* A function: its body between the braces, which runs where it is called. */
+struct shell_function {
+    const char *name, *body;
+    size_t name_length, body_length;
+    int line;
+};
+struct shell_functions {
+    int count, capacity;
+    struct shell_function *list; /* the last of a name holds */
+};
 struct shell {
     struct shell_script *script;
+    struct shell_functions *functions;
+    struct shell_words *arguments; /* of the function that runs; NULL: the script's, which are unknown */
     struct arena *arena;
     const char *name;
     const char *p, *end;
@@ -15,10 +31,6 @@ struct shell {
     int line, depth;
     size_t grown;
     struct error *err;
-};
-struct shell_words {
-    int count, capacity;
-    const char **words;
 };
 /* Returns false, with the name and the line before the message. */
 bool shell_fail(struct shell *s, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -75,11 +75,19 @@ const struct target *target_of_framework(const char *framework)
     return NULL;
 }
 
+bool target_asks(const struct target_rule *rule, const char *const *beyond)
+{
+    for (int i = 0; beyond && beyond[i]; i++)
+        if (strcmp(beyond[i], rule->name) == 0)
+            return false;
+    return true;
+}
+
 const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
                                              const struct launch_context *context)
 {
     for (const struct target_rule *rule = target->rules; rule->name; rule++)
-        if (!rule->holds(launch, context))
+        if (target_asks(rule, context->beyond) && !rule->holds(launch, context))
             return rule;
     return NULL;
 }

@@ -20,6 +20,7 @@ struct launch_context {
     bool nodes_differ;                  /* not all of its nodes have as many */
     const char *device_name;            /* "h100-sxm"; NULL: unknown, or they are of several types */
     const char *const *node_devices;    /* (nodes) those of each in the order of ranks; NULL: all are device_name's */
+    const char *const *beyond;          /* (NULL-terminated) names of rules that are not asked; NULL: all are */
     /* For a reader of what is written; 0 and NULL where nobody has predicted. */
     int64_t step_ns;
     int stage_count;
@@ -94,7 +95,9 @@ struct launch_read {
     const struct block_launch *blocks; /* (block_count) the model's, in their order */
     int ends_zero;                     /* with blocks: ZeRO of what stands before and behind them */
     const char *framework;             /* whose facts price it; NULL: the target's */
-    int unknown_count;                 /* arguments that were not understood, in the order in which they came */
+    const char *const *beyond; /* (NULL-terminated) rules that it need not keep: it says what none is written with.
+                                  NULL: it keeps them all */
+    int unknown_count;         /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */
 };
@@ -135,6 +138,8 @@ extern const struct target *const launch_sources[];              /* NULL-termina
 const struct target *launch_source_find(const char *name);       /* a target, or one of them; NULL */
 const struct target *target_find(const char *name);              /* by name or short name; NULL */
 const struct target *target_of_framework(const char *framework); /* the first that it prices; NULL */
+/* Whether the rule is none of these (NULL-terminated, or NULL). */
+bool target_asks(const struct target_rule *rule, const char *const *beyond);
 /* The first rule that the launch breaks; NULL: it keeps them all. */
 const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
                                              const struct launch_context *context);

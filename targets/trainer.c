@@ -1,5 +1,6 @@
 #include "targets/trainer.h"
 #include "models/layer_kind.h"
+#include "planner/space/space.h"
 #include "targets/decoder.h"
 #include "targets/launch_text.h"
 #include <string.h>
@@ -260,6 +261,19 @@ bool trainer_adapters_are_alike(const struct launch *launch, const struct launch
 {
     (void)launch;
     return !context->model || decoder_trains(NULL, context->model) != TRAINS_OTHERS;
+}
+
+bool trainer_attention_is_fused(const struct launch *launch, const struct launch_context *context)
+{
+    return launch->context == 1 || launch_score_bytes(launch, context) == 0;
+}
+
+void trainer_allow_context(struct space *space, const struct graph *graph)
+{
+    struct launch launch = launch_plain;
+    launch.micro_batch = launch.sequence = 1;
+    if (launch_score_bytes(&launch, &(struct launch_context){ .graph = graph }) > 0)
+        space->context = allowed_only(1);
 }
 
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context)

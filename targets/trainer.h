@@ -47,6 +47,10 @@ bool trainer_causal(const struct launch *launch, const struct launch_context *co
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context);
 /* All weights are trained, or adapters alone that a LoraConfig of PEFT describes. */
 bool trainer_adapters_are_alike(const struct launch *launch, const struct launch_context *context);
+/* Functions that share out the sequence stand in for fused attention alone. */
+bool trainer_attention_is_fused(const struct launch *launch, const struct launch_context *context);
+/* Narrows the space to what that rule leaves. */
+void trainer_allow_context(struct space *space, const struct graph *graph);
 bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context);
 bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context);
 bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context);

@@ -56,6 +56,20 @@ static inline struct job job_open(const struct framework *framework, int stages,
     return job_of(NULL, framework, u, dtype);
 }
 
+/* The toy transformer, a field of whose attention is so: "alibi": true. */
+static inline const char *toy_with_attention(const char *field)
+{
+    static char text[1024];
+    snprintf(text, sizeof text,
+             "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
+             "\"vocab_size\": 500, \"layers\": [{\"kind\": \"embedding\"}, {\"repeat\": 3, \"layers\": [{\"kind\": "
+             "\"attention\", \"heads\": 4, %s, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 256, "
+             "\"activation\": \"gelu\", \"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, "
+             "{\"kind\": \"loss\"}]}",
+             field);
+    return text;
+}
+
 static inline void job_close(struct job *job)
 {
     program_free(job->program);

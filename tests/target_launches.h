@@ -2,6 +2,8 @@
  * are; texts that users have. */
 #ifndef CLEAVE_TESTS_TARGET_LAUNCHES_H
 #define CLEAVE_TESTS_TARGET_LAUNCHES_H
+#include "models/kinds/layers.h"
+#include "models/layer_kind.h"
 #include "planner/program/schedule.h"
 #include "targets/decoder.h"
 #include "targets/target.h"
@@ -182,5 +184,33 @@ static inline void check_refusal(const struct target *target, const char *name, 
     ck_assert_int_eq(err.kind, ERROR_INPUT);
     ck_assert_msg(strstr(err.message, says) != NULL, "%s\n  says      %s\n  expected  %s", text, err.message, says);
     arena_free(&arena);
+}
+/* Of a model whose attention the framework does not fuse: the rule refuses to share out its sequence, and a README says
+ * what its scores take, 8 bytes each for 32 heads / tensor 1 of 128 x 128. */
+static inline void check_unfused(const struct target *target, const char *rule, struct launch launch)
+{
+    struct model *model = model_of_zoo("llama-3-8b");
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    struct launch_context context = { .model = model, .devices_per_node = 8 };
+    struct launch_files files = { 0 };
+    for (int l = 0; l < model->layer_count; l++)
+        if (strcmp(model->layers[l].kind->name, "attention") == 0)
+            ((struct attention_layer *)model->layers[l].fields)->score_cap = 50;
+    launch.sequence = 128;
+    launch.micro_batch = 1;
+    ck_assert_ptr_null(target_broken_rule(target, &launch, &context));
+    model->keeping.eager_caps = true;
+    ck_assert_msg(graph_build(&graph, model, launch.batch, launch.sequence, 1, &err), "%s", err.message);
+    context.graph = graph;
+    launch.context = 1;
+    ck_assert_ptr_null(target_broken_rule(target, &launch, &context));
+    ck_assert(target->write(&files, &launch, &context));
+    ck_assert_ptr_nonnull(strstr(files.list[files.count - 1].text.data, "4.00 MiB of attention's scores"));
+    launch_files_free(&files);
+    launch.context = 2;
+    ck_assert_str_eq(target_broken_rule(target, &launch, &context)->name, rule);
+    graph_free(graph);
+    model_free(model);
 }
 #endif

@@ -106,6 +106,9 @@ def logs(folder):
         words = [word if word != "16" else batch for word in ESTIMATE]
         result = run("calibrate", *words, "--log", LOG / f"log_{name}.txt", "-o", found, "--json")
         check(name, result.returncode == 0 and f"steps of {program}, " in result.stderr, result)
+        if name == "megatron":  # scripts of transformers print such lines, too
+            other = run("calibrate", *[word if word != "torchtitan" else "accelerate-fsdp2" for word in words], "--log", LOG / f"log_{name}.txt", "-o", folder / "other.json")
+            check("whose lines", other.returncode == 0 and "steps of accelerate-fsdp2, " in other.stderr, other)
         told = json.loads(result.stdout)
         check(f"{name} comes nearer", told["rows"] == 1 and told["after"]["mape"] < told["before"]["mape"], result)
         before, after = (json.loads(run("estimate", *words, "--json", *more).stdout)["predicted"] for more in ([], ["--profile", found]))

@@ -76,6 +76,14 @@ def leanest(folder):
     check("the shortest within so much", near(plan["predicted"]["step_s"], step_of("1x4:cpu", *JOB, "--reserve", plan["context"]["reserve"])), None)
 
 
+def withheld(_folder):
+    """What --objective memory keeps from plans is neither a reserve nor a card that is full; what a device keeps anyway is told otherwise."""
+    job = ["plan", "gpt2", "--batch", 16, "--cluster", "1x2:h100-sxm", "--target", "deepspeed"]
+    leanest, usual = (run(*job, *words).stdout for words in (["--objective", "memory"], []))
+    check("memory that is kept from plans", "which has least room: " in leanest and "not for plans" not in leanest and "fuller than" not in leanest, leanest)
+    check("memory that is not for plans", "which has least room: " in usual and "of each device are not for plans" in usual, usual)
+
+
 def recommends(_folder):
     """Each candidate's step is plan's, its verdict follows, what was not searched could not have served."""
     job = ["gpt2", "--batch", 32, "--dtype", "bf16"]
@@ -118,4 +126,4 @@ def wrong_questions(_folder):
         expect(f"recommend {words}", 2, pattern, "recommend", "gpt2", *words)
 
 
-main(prices, cheapest, leanest, recommends, wrong_questions)
+main(prices, cheapest, leanest, withheld, recommends, wrong_questions)

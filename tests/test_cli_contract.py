@@ -7,7 +7,7 @@ import html.parser
 import json
 import re
 
-from calls import check, expect, main, run
+from calls import ROOT, check, expect, main, run
 
 SMALL = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
 
@@ -135,4 +135,41 @@ def taken_out(folder):
         expect(f"{entry['name']}, taken out", 0, "the certificate holds", "check", path)
 
 
-main(nothing_fits, last_resort, raw_data, same_report, taken_out)
+# Objects whose keys are names that somebody gave: groups of rows, what was used, dtypes, a model's own fields.
+NAMED = {"summary", "provenance", "matmul_flops_per_s", "description"}
+
+
+def keys_of(value, inside=""):
+    """All keys that stand in the value, with where."""
+    for key, below in value.items() if isinstance(value, dict) else ():
+        yield key, inside
+        yield from keys_of(below, f"{inside}.{key}") if key not in NAMED else ((k, key) for group in (below if key == "summary" else {}).values()
+                                                                             if isinstance(group, dict) for k in group)
+    for item in value if isinstance(value, list) else ():
+        yield from keys_of(item, inside + "[]")
+
+
+def described(folder):
+    """Every key that a verb prints with --json is in the schema: a field of its own, or named in what one says."""
+    known = set()
+    for table in json.loads(run("schema", "--json").stdout)["schemas"]:
+        for key, field in table["properties"].items():
+            known |= {key, *re.findall(r"[A-Za-z_0-9-]+", field["description"]), *field.get("enum", [])}
+    plan, h100, rows = folder / "plan.json", ["gpt2", "--cluster", "1x2:h100-sxm", "--batch", 8], ROOT / "tests/data/measurements.csv"
+    job = ["tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8]
+    check("a plan to print", run("plan", *job, "-o", plan).returncode == 0)
+    verbs = [("plan", *job, "--top", 2), ("plan", *job, "--pareto", "memory"), ("plan", *h100[:-1], "auto"), ("estimate", *h100),
+             ("plan", *h100, "--target", "deepspeed", "--objective", "cost", "--price", "h100-sxm=2"), ("plan", "llama-3-70b", *h100[1:]),
+             ("estimate", "--from", "megatron-lm", "--bf16 --micro-batch-size 1 --global-batch-size 8", "--model", *h100[:3]),
+             ("explain", plan), ("explain", "llama-3-70b", *h100[1:]), ("show", plan), ("check", plan), ("simulate", plan), ("diff", plan, plan),
+             ("run", plan, "--steps", 2), ("compare", plan), ("compare", plan, "--steps", 2, "--rounds", 1), ("doctor",), ("devices",), ("dimensions",), ("schedules",),
+             ("recommend", "gpt2", "--batch", 8, "--among", "1x1:h100-sxm,1x2:h100-sxm", "--tokens", 1e9, "--target-time", "30d", "--price", "h100-sxm=2"),
+             ("validate", rows), ("calibrate", rows)]
+    for verb in verbs:
+        result = run(*verb, "--json")
+        texts = result.stdout.splitlines() if verb[0] == "run" else [result.stdout]
+        missing = sorted({f"{inside}.{key}" for text in texts for key, inside in keys_of(json.loads(text or "{}")) if key not in known})
+        check(f"{' '.join(map(str, verb))}: not in the schema: {missing}", result.returncode in (0, 3) and result.stdout and not missing, result)
+
+
+main(nothing_fits, last_resort, raw_data, same_report, taken_out, described)

@@ -6,6 +6,7 @@ usage: test_cli_targets.py CLEAVE SOURCE_ROOT
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -352,6 +353,15 @@ def not_priced(folder):
         check(f"not priced: {words}", code == 0 and (f"not understood: {unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
     code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + "--num-distributed-optimizer-instances 2", "--cluster", "1x8:h100-sxm")
     check("instances where the cluster alone says the devices", code == 0 and "rp 2" in out and "dp 4" in out, (out, err))
+    peaks = []
+    for stage, strategy in enumerate(("no_shard", "optim", "optim_grads", "optim_grads_params")):
+        code, out, err = cleave("estimate", "--from", "megatron-lm", f"{megatron} --use-megatron-fsdp --data-parallel-sharding-strategy {strategy}",
+                                "--cluster", "1x8:h100-sxm", "--json")
+        check(f"Megatron-FSDP: {strategy}", code == 0 and "not understood" not in err, (out, err))
+        plan = json.loads(out)
+        check(f"Megatron-FSDP: {strategy} is ZeRO {stage}", {layer["zero"] for layer in plan["decisions"]["layers"]} == {stage}, out)
+        peaks.append(plan["predicted"]["peak_bytes"][0])
+    check("Megatron-FSDP: memory falls with each", peaks == sorted(peaks, reverse=True) and len(set(peaks)) == 4, peaks)
     zero, settings = {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 5e8, "allgather_bucket_size": "auto"}, folder / "ds_config.json"
     for change, unknown in (({}, None), ({"reduce_bucket_size": 5000000}, "reduce_bucket_size = 5000000"), ({"overlap_comm": False}, "overlap_comm = false")):
         settings.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "zero_optimization": {**zero, **change}}))
@@ -362,6 +372,13 @@ def not_priced(folder):
         titan.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\nconverters = {converters}\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[compile]\nenable = true\n')
         code, out, err = cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "--batch", 8)
         check(f"not priced: converters {converters}", code == 0 and ("model.converters" in out + err) == unknown, (out, err))
+
+
+def bound_is_no_cost():
+    """Where a look at plans without the target's limits finds none that is shorter, what is not proven is not said to be their cost."""
+    code, out, err = cleave("plan", "llama-3-405b", "--cluster", "32x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "megatron-lm")
+    said = re.search(r"its limits cost nothing that a short look found: no plan without them was shorter; unproven are ([\d.]+) % \(none is below", out)
+    check("limits: a bound is no cost", code == 0 and said and 0 < float(said[1]) < 30, (out, err))
 
 
 def laid_out(folder):
@@ -422,6 +439,7 @@ def main():
         of_others(pathlib.Path(folder))
         not_priced(pathlib.Path(folder))
         laid_out(pathlib.Path(folder))
+    bound_is_no_cost()
     followed()
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out

@@ -412,6 +412,45 @@ START_TEST(unaligned_heads_are_slower)
 }
 END_TEST
 
+/* What transformers' functions move of each score in bf16, one by one. gemma2 forward: product 2, scale 4, over the cap
+ * 4, tanh 4, times the cap 4, mask 4, to fp32 6, softmax 8, back 6, product 2; backward: product 2, to fp32 6, softmax
+ * 12, back 6, cap 4, tanh 6, cap 4, scale 4, products 6. */
+START_TEST(scores_that_are_not_fused_pass_often)
+{
+    static const struct {
+        const char *member, *field;
+        double bytes[2];
+    } rows[] = {
+        { "eager_caps", "\"score_cap\": 50", { 44, 50 } },
+        { "eager_sinks", "\"sinks\": true", { 26, 38 } },
+        { "eager_alibi", "\"alibi\": true", { 32, 32 } },
+    };
+    char members[64];
+    snprintf(members, sizeof members, ", \"%s\": true", rows[_i].member);
+    struct framework keeps = framework_of(members);
+    struct job job = job_of(toy_with_attention(rows[_i].field), &keeps, fixed_none(), DTYPE_BF16);
+    struct device_type *device = &job.world.cluster->types[0].device;
+    int seen = 0;
+    device->matmul_flops_per_s[DTYPE_BF16] = device->vector_flops_per_s = 1e24;
+    device->memory_bytes_per_s = 1e6;
+    device->memory_efficiency = 1;
+    device->launch_ns = 0;
+    for (int i = 0; i < job.graph->segment_count; i++) {
+        const struct segment *segment = &job.graph->segments[i];
+        int64_t extents[MAX_AXES] = { 0 };
+        for (int a = 0; a < segment->axis_count; a++)
+            extents[a] = segment->axes[a].tag == TAG_BATCH ? 1 : segment->axes[a].size;
+        for (int k = 0; segment_keeps_scores(segment) && k < 2; k++, seen++) {
+            enum phase phase = k ? PHASE_BACKWARD_INPUT : PHASE_FORWARD;
+            int64_t ns = cost_compute(&job.world.facts, 0, segment, phase, DTYPE_BF16, extents, 0).ns;
+            ck_assert_double_eq_tol((double)ns / 1e3 / (4 * 64 * 64), rows[_i].bytes[k], 1e-3);
+        }
+    }
+    ck_assert_int_eq(seen, 3 * 2);
+    job_close(&job);
+}
+END_TEST
+
 /* A host that lists the parts of a collective takes time for each rank, and one that waits before gathers issues none
  * before all that comes earlier in its list has ended. */
 START_TEST(hosts_list_ranks_and_wait_before_gathers)
@@ -463,6 +502,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, rates_are_those_of_the_framework);
     CHECK_ADD(suite, what_is_not_fused_moves_more);
     CHECK_ADD(suite, unaligned_heads_are_slower);
+    CHECK_ADD_LOOP(suite, scores_that_are_not_fused_pass_often, 3);
     return suite;
 }
 

@@ -33,6 +33,40 @@ START_TEST(scores_and_probabilities_are_kept)
 }
 END_TEST
 
+/* What transformers 5.24 saves for backward of one layer's scores, by torch's saved_tensors_hooks: gemma2 tanh, softmax
+ * in fp32 and in 16 bit, 8 bytes; gpt_oss softmax, 2; bloom and mpt softmax twice, 6. In fp32 8, 4 and 4. */
+static const struct {
+    const char *member, *field;
+    int bytes_16, bytes_32;
+} eager[] = {
+    { "eager_caps", "\"score_cap\": 50", 8, 8 },
+    { "eager_sinks", "\"sinks\": true", 2, 4 },
+    { "eager_alibi", "\"alibi\": true", 6, 4 },
+};
+START_TEST(scores_of_attention_that_is_not_fused_are_kept)
+{
+    char members[64];
+    snprintf(members, sizeof members, ", \"%s\": true", eager[_i].member);
+    struct framework keeps = framework_of(members), fuses = framework_of("");
+    const char *text = toy_with_attention(eager[_i].field), *other = eager[(_i + 1) % 3].field;
+    struct job fused = job_of(text, &fuses, fixed_none(), DTYPE_BF16),
+               half = job_of(text, &keeps, fixed_none(), DTYPE_BF16),
+               full = job_of(text, &keeps, fixed_none(), DTYPE_FP32);
+    const int64_t scores = (int64_t)3 * 4 * 64 * 64;
+    ck_assert_int_eq(value_bytes(&fused, ".core_scores", 0), 0);
+    ck_assert_int_eq(value_bytes(&half, ".core_scores", 0), eager[_i].bytes_16 * scores);
+    ck_assert_int_eq(value_bytes(&full, ".core_scores", 0), eager[_i].bytes_32 * scores);
+    ck_assert_int_gt(half.program->stages[0].arena_bytes, fused.program->stages[0].arena_bytes);
+    ck_assert_int_gt(step_ns(&half, NULL), step_ns(&fused, NULL));
+    job_close(&fused);
+    job_close(&half);
+    job_close(&full);
+    struct job unlike = job_of(toy_with_attention(other), &keeps, fixed_none(), DTYPE_BF16);
+    ck_assert_int_eq(value_bytes(&unlike, ".core_scores", 0), 0);
+    job_close(&unlike);
+}
+END_TEST
+
 /* Calls of one micro-batch, forward or again, of the layers of repeated blocks. */
 static int calls(const struct job *job, bool again)
 {
@@ -422,6 +456,7 @@ static Suite *framework_memory_suite(void)
 {
     Suite *suite = suite_create("framework_memory");
     CHECK_ADD(suite, scores_and_probabilities_are_kept);
+    CHECK_ADD_LOOP(suite, scores_of_attention_that_is_not_fused_are_kept, (int)(sizeof eager / sizeof *eager));
     CHECK_ADD(suite, blocks_are_recomputed_whole);
     CHECK_ADD(suite, recomputation_stops_at_what_is_read);
     CHECK_ADD(suite, gathered_inputs_are_gathered_again);

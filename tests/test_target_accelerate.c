@@ -201,6 +201,10 @@ START_TEST(rules_refuse_by_name)
     BROKEN("dtype", l.dtype = DTYPE_FP8);
     BROKEN("fsdp-units", l.loss_chunks = 2);
     model_free(model);
+    l = good;
+    l.context = 2;
+    l.context_dimension = DIM_cp_gather;
+    check_unfused(accelerate, "cp-attention", l);
 }
 END_TEST
 

@@ -132,6 +132,11 @@ END_TEST
 static const struct {
     const char *name, *text, *says;
 } refused[] = {
+    { "a.json", "{}",
+      "a.json: expected settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
+      "train_micro_batch_size_per_gpu; found none" },
+    { "a.json", "{\"layers\": 8, \"zero\": {\"stage\": 1}}", "a.json: expected settings of DeepSpeed" },
+    { "a.yaml", "# nothing\n", "a.yaml: expected settings of DeepSpeed" },
     { "a.json", "{\"zero_optimization\": {\"stage\": 4}}",
       "a.json:1:33: zero_optimization.stage: expected a whole number from 0 to 3, found 4" },
     { "a.json", "{\"a\": 1,}", "a.json:1:9" },
@@ -196,6 +201,10 @@ START_TEST(rules_refuse_by_name)
     BROKEN("dtype", l.dtype = DTYPE_FP8);
     BROKEN("buckets", l.prefetch = 2);
     model_free(model);
+    l = good;
+    l.context = 2;
+    l.context_dimension = DIM_cp_ulysses;
+    check_unfused(deepspeed, "ulysses-attention", l);
 }
 END_TEST
 

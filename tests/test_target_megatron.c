@@ -148,6 +148,30 @@ START_TEST(test_command_line)
 }
 END_TEST
 
+/* Megatron-FSDP's strategies are ZeRO 0 to 3, in groups of as many ranks as instances leave; the last goes layer by
+ * layer. Without it they mean nothing. */
+START_TEST(test_fsdp)
+{
+    static const char *const strategies[] = { "no_shard", "optim", "optim_grads", "optim_grads_params" };
+    for (int i = 0; i < 8; i++) {
+        struct arena arena = { 0 };
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "torchrun --nproc_per_node=8 --nnodes=4 pretrain_gpt.py " LLAMA "--bf16 --overlap-grad-reduce "
+                 "--overlap-param-gather --use-distributed-optimizer --num-distributed-optimizer-instances 4 "
+                 "--micro-batch-size 1 --data-parallel-sharding-strategy %s%s",
+                 strategies[i % 4], i < 4 ? " --use-megatron-fsdp" : "");
+        struct launch_read read = read_text(megatron(), &arena, "args", text);
+        ck_assert_int_eq(read.launch.zero, i < 4 ? i : 1);
+        ck_assert_int_eq(read.launch.shard_group, i == 0 ? 0 : 8);
+        ck_assert_int_eq(read.launch.bucket_bytes, i == 3 ? INT64_C(1) << 40 : INT64_C(160000000));
+        ck_assert_int_eq(read.unknown_count, i > 4);
+        model_free(read.model);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 /* An example's one node becomes the cluster's eight; the first five blocks of each virtual stage are computed again. */
 START_TEST(test_more_devices)
 {
@@ -206,6 +230,40 @@ START_TEST(test_script)
     ck_assert_int_eq(read.launch.bucket_bytes, INT64_C(1) << 40);
     ck_assert_ptr_nonnull(read.model);
     model_free(read.model);
+    arena_free(&arena);
+}
+END_TEST
+
+/* A function runs where it is called, with what it is given then, and not at all where nobody calls it. */
+START_TEST(test_functions)
+{
+    static const char script[] =
+        "usage() { echo 'train.sh'; torchrun pretrain_gpt.py --tensor-model-parallel-size 16; exit 1; }\n"
+        "function train {\n  local tp=$1; shift\n  if [[ $# -gt 5 ]]; then return; fi\n"
+        "  torchrun --nproc_per_node 8 --nnodes ${NODES} pretrain_gpt.py \\\n    --tensor-model-parallel-size ${tp} "
+        "\\\n"
+        "    \"$@\" --bf16\n}\n"
+        "function unused ()\n{\n  NODES=64\n}\n"
+        "main() {\n  NODES=2\n  train 4 --sequence-parallel --global-batch-size \"$1\"\n}\n"
+        "NODES=1\n[ -z \"$1\" ] || usage\nmain 64\n";
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    struct launch_read read = read_text(megatron(), &arena, "train.sh", script);
+    ck_assert_int_eq(read.devices, 16);
+    ck_assert_int_eq(read.launch.tensor, 4);
+    ck_assert(read.launch.sequence_parallel);
+    ck_assert_int_eq(read.launch.batch, 64);
+    ck_assert_int_eq(read.launch.dtype, DTYPE_BF16);
+    static const char *const refused[][2] = {
+        { "train() ( torchrun a.py --bf16 )\n", "train.sh:1: function train: expected { and its commands" },
+        { "a=1\ntrain() {\n torchrun a.py --bf16\n", "function train of line 2: expected } at its end" },
+        { "train() { train; }\ntrain\n", "function train: more than 8 calls inside each other" },
+    };
+    for (int i = 0; i < 3; i++) {
+        err = (struct error){ 0 };
+        ck_assert(!megatron()->read(&read, &arena, "train.sh", refused[i][0], strlen(refused[i][0]), &err));
+        ck_assert_msg(strstr(err.message, refused[i][1]), "%s", err.message);
+    }
     arena_free(&arena);
 }
 END_TEST
@@ -280,6 +338,11 @@ START_TEST(test_contradictions)
         { "--mtp-num-layers 99", "0 to 16" },
         { "--mtp-num-layers 1 --position-embedding-type learned_absolute", "rope or none" },
         { "--expert-model-parallel-size 2", "ep-divides-experts" },
+        { "--num-experts 8 --tensor-model-parallel-size 4 --sequence-parallel --expert-tensor-parallel-size 2",
+          "--expert-tensor-parallel-size 2 beside --tensor-model-parallel-size 4" },
+        { "--num-experts 8 --context-parallel-size 4 --expert-model-parallel-size 2",
+          "over a part of 4 context-parallel ranks" },
+        { "--use-megatron-fsdp --data-parallel-sharding-strategy all", "not planned" },
         { "--context-parallel-size 3", "cp-divides-sequence" },
         { "--batch-size 4", "no longer" },
         { "--num-experts 8 --tensor-model-parallel-size 2", "experts-with-tp-need-sp" },
@@ -402,6 +465,18 @@ START_TEST(test_recipes)
     ck_assert_uint_eq(read.launch.excepted, set);
     ck_assert_int_eq(read.unknown_count, 1);
     ck_assert(strncmp(read.unknown[0], "recipe a (what it sets is not known", 35) == 0);
+    /* what the precision says of gradients goes over what ddp says, wherever it stands */
+    for (int i = 0; i < 4; i++) {
+        char text[512];
+        const char *width = i % 2 ? "True" : "False", *other = i % 2 ? "False" : "True";
+        snprintf(text, sizeof text,
+                 "x.py --recipe a mixed_precision=bf16_mixed %s.grad_reduce_in_fp32=%s %s.grad_reduce_in_fp32=%s "
+                 "train.micro_batch_size=1",
+                 i < 2 ? "ddp" : "mixed_precision", i < 2 ? other : width, i < 2 ? "mixed_precision" : "ddp",
+                 i < 2 ? width : other);
+        ck_assert_msg(bridge->read(&read, &arena, "args", text, strlen(text), &err), "%s", err.message);
+        ck_assert_int_eq(optimizer_gradient_bytes(&read.launch.optimizer, NARROW_ALL, DTYPE_BF16), i % 2 ? 4 : 2);
+    }
     static const struct {
         const char *text;
         enum dtype dtype;
@@ -589,6 +664,8 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD(suite, test_command_line);
     CHECK_ADD(suite, test_more_devices);
     CHECK_ADD(suite, test_script);
+    CHECK_ADD(suite, test_fsdp);
+    CHECK_ADD(suite, test_functions);
     CHECK_ADD(suite, test_forms);
     CHECK_ADD(suite, test_contradictions);
     CHECK_ADD(suite, test_named_recipes);

@@ -220,9 +220,10 @@ START_TEST(files_that_options_name_are_read)
     const struct launch_beside way = { read_beside };
     struct launch_read r = { .beside = &way };
     char text[256];
-    int length = snprintf(text, sizeof text,
-                          "torchrun --nnodes 8 --nproc_per_node 8 train.py --job.config_file %s --training.seq_len 4096\n",
-                          named_files[_i].file);
+    int length =
+        snprintf(text, sizeof text,
+                 "torchrun --nnodes 8 --nproc_per_node 8 train.py --job.config_file %s --training.seq_len 4096\n",
+                 named_files[_i].file);
     bool good = titan->read(&r, &arena, "a.sh", text, (size_t)length, &err);
     ck_assert_msg(good == !named_files[_i].says, "%s", err.message);
     if (good) {
@@ -272,6 +273,9 @@ END_TEST
 static const struct {
     const char *name, *text, *says;
 } refused[] = {
+    { "a.toml", "# nothing\n",
+      "a.toml: expected settings of torchtitan, such as training.local_batch_size or "
+      "parallelism.tensor_parallel_degree; found none" },
     { "a.toml", "[parallelism]\ntensor_parallel_degree = 8\ntensor_parallel_degree = 4\n",
       "a.toml:3:1: parallelism.tensor_parallel_degree: expected each key once, found it also in line 2" },
     { "a.toml", "[parallelism\n", "a.toml:1:13: expected ] behind the section's name" },

@@ -63,8 +63,19 @@ static int rotate(struct graph_builder *builder, const char *name, const char *d
     return y;
 }
 
+/* What an element of the kept scores is; ELEMENT_ACTIVATION: they are not kept. */
+static enum element kept_scores(const struct keeping *keeping, const struct attention_layer *f)
+{
+    return f->stored_scores                          ? ELEMENT_SCORES
+           : keeping->eager_caps && f->score_cap > 0 ? ELEMENT_CAPPED_SCORES
+           : keeping->eager_sinks && f->sinks        ? ELEMENT_SINK_SCORES
+           : keeping->eager_alibi && f->alibi        ? ELEMENT_ALIBI_SCORES
+                                                     : ELEMENT_ACTIVATION;
+}
+
 static int core(struct graph_builder *builder, const struct attention_layer *f, int q, int k, int v)
 {
+    enum element kept = kept_scores(&builder->graph->keeping, f);
     int o = builder_value(builder, "core", "btnd", ELEMENT_ACTIVATION, true);
     int lse = builder_value(builder, "core_lse", "btn", ELEMENT_STATISTIC, false), table = -1;
     enum kernel kernel = f->relative_table ? KERNEL_BIASED_ATTENTION
@@ -79,7 +90,7 @@ static int core(struct graph_builder *builder, const struct attention_layer *f, 
     if (f->sinks)
         table = builder_weight(builder, "sinks", "n", INIT_ZERO, 0);
     /* k and v are (b,t,m,d): their sequence is the key axis, their heads the query heads' axis, scaled. */
-    int scores = f->stored_scores ? builder_value(builder, "core_scores", "btns", ELEMENT_SCORES, false) : -1;
+    int scores = kept == ELEMENT_ACTIVATION ? -1 : builder_value(builder, "core_scores", "btns", kept, false);
     struct segment *segment =
         builder_segment(builder, kernel, "core", "bts~nd!", OPERANDS({ q, "btnd" }, { k, "bsnd" }, { v, "bsnd" }),
                         OPERANDS({ table, table < 0  ? NULL
@@ -92,6 +103,7 @@ static int core(struct graph_builder *builder, const struct attention_layer *f, 
     segment->arguments.kv_heads = f->kv_heads;
     segment->arguments.score_cap = f->score_cap;
     segment->arguments.alibi = f->alibi;
+    segment->arguments.kept_scores = kept;
     segment->arguments.relative_buckets = f->relative_table ? f->relative_buckets : 0;
     segment->arguments.relative_distance = f->relative_table ? f->relative_distance : 0;
     return o;

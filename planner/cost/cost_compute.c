@@ -59,18 +59,34 @@ static double alignment_rate(enum dtype dtype, double head_width)
     return bytes == 2 && (int64_t)head_width * bytes % PIECE_BYTES ? .4 : 1;
 }
 
+/* How often a kept score is read or written in the plan's dtype, how often in fp32, and how often its byte of a mask
+ * is. */
+struct score_passes {
+    double narrow, fp32, mask;
+};
 /* Kept scores pass through memory between the products. Forward the first product writes them, scale with mask and
  * softmax reads and writes them, dropout reads them and writes the result with its mask, the second product reads it.
  * Backward the gradient of the dropped ones is written, dropout and softmax read it with what they kept and write it,
- * and three products read. */
+ * and three products read. Of transformers' modules each operation on scores is a kernel: counted in
+ * eager_attention_forward() of gemma2 (scale, over the cap, tanh, times the cap, mask, to fp32, softmax, back) and
+ * gpt_oss (scale, mask, sink put behind, maximum, difference, softmax), and in BloomAttention. */
+static const struct score_passes score_passes[][2] = {
+    /* forward, backward */
+    [ELEMENT_SCORES] = { { 6, 0, 1 }, { 9, 0, 1 } },
+    [ELEMENT_CAPPED_SCORES] = { { 14, 4, 0 }, { 15, 5, 0 } },
+    [ELEMENT_SINK_SCORES] = { { 13, 0, 0 }, { 19, 0, 0 } },
+    [ELEMENT_ALIBI_SCORES] = { { 8, 4, 0 }, { 6, 5, 0 } },
+};
+
 static double score_bytes(const struct segment *segment, enum phase phase, enum dtype dtype,
                           const int64_t extents[MAX_AXES])
 {
+    if (!segment_keeps_scores(segment) || phase == PHASE_BACKWARD_WEIGHT)
+        return 0;
     struct shape s = score_shape(segment, extents);
-    double each = (double)weight_bytes_per_element(dtype);
-    return segment_keeps_scores(segment)
-               ? s.rows * s.columns * s.batch * (phase == PHASE_FORWARD ? 6 * each + 1 : 9 * each + 1)
-               : 0;
+    struct score_passes passes = score_passes[segment->arguments.kept_scores][phase != PHASE_FORWARD];
+    return s.rows * s.columns * s.batch *
+           (passes.narrow * (double)weight_bytes_per_element(dtype) + passes.fp32 * 4 + passes.mask);
 }
 
 /* Gives the rate of floating-point operations of one call; 0 where the device does not compute in this dtype. */

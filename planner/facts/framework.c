@@ -93,6 +93,10 @@ static const struct json_field table[] = {
     { "loss_keeps_fp32", FIELD_BOOL, AT(loss_keeps_fp32),
       .doc = "probabilities of all logits are kept in fp32 until backward; absent: they are not" },
     { "stores_scores", FIELD_BOOL, AT(stores_scores), .doc = "attention keeps its scores until backward" },
+    { "eager_caps", FIELD_BOOL, AT(keeping.eager_caps),
+      .doc = "attention with a soft cap of its scores is not fused: it keeps them until backward; absent: it is" },
+    { "eager_sinks", FIELD_BOOL, AT(keeping.eager_sinks), .doc = "likewise, attention with sinks" },
+    { "eager_alibi", FIELD_BOOL, AT(keeping.eager_alibi), .doc = "likewise, attention with ALiBi" },
     { "bucket_bytes", FIELD_INT, AT(bucket_bytes), .min = 1, .max = 1e15,
       .doc = "the bucket that plans have where none is asked for: weights and gradients of one layer go together up to "
              "so many bytes; absent: that of any plan" },

@@ -584,6 +584,10 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
            read_batch(&r) && read_checkpoints(&r) && read_rest(&r);
     if (good)
         out->ignored_count += settings_take_all(&r.settings, ignored);
+    good = good && settings_say_something(&r.settings,
+                                          "settings of torchtitan, such as training.local_batch_size or "
+                                          "parallelism.tensor_parallel_degree",
+                                          err);
     if (good && !settings_left(&r.settings, &out->unknown_count, &out->unknown))
         good = fail_memory(err);
     if (!good) {
