@@ -37,6 +37,8 @@ uint64_t cost_collective_key(const struct facts *facts, const struct program *pr
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* Gives the part of a norm or an update that does not depend on its bytes, wherever its results lie; of others 0. */
 int64_t cost_launch_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
+/* True when phase, kernel, its split and operands are alike, since a kernel's cost depends on no more. */
+bool cost_same_kernel(const struct program *program, const struct instr *a, const struct instr *b);
 /* Gives cost_instr_ns() of each of the stage's instructions, ns[instr_count], and the first that does the same work,
  * like[instr_count] (may be NULL). Fails only for want of memory. */
 bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage);

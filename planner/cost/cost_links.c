@@ -139,7 +139,6 @@ struct link_uses cost_links(const struct facts *facts, const struct program *pro
         most = fmax(most, needs.ns[i]);
     for (int i = 0; i < uses.count; i++)
         uses.use[i].busy = (int)max_i64(1, llround(needs.ns[i] / most * LINK_WHOLE));
-    uses.latency_ns =
-        min_i64(cost_latency_ns(facts, program, stage, instr), cost_instr_ns(facts, program, stage, instr));
+    uses.latency_ns = cost_latency_ns(facts, program, stage, instr);
     return uses;
 }

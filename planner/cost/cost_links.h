@@ -12,7 +12,7 @@ struct link_use {
 };
 /* An instruction that takes cost_instr_ns() alone uses nothing for its latency, then all these links at once. */
 struct link_uses {
-    int64_t latency_ns; /* at most the whole duration */
+    int64_t latency_ns; /* of a transfer that does not last as long nothing is shared */
     int count;          /* 0: it shares nothing with anybody */
     struct link_use use[MAX_LINK_USES];
 };

@@ -11,27 +11,47 @@ static bool same_buffer(const struct program *program, int left, int right)
            (min_int(left, right) >= 0 && buffer_alike(&program->buffers[left], &program->buffers[right]));
 }
 
+/* Gives the place of a kernel among its layer's; of layers of one class they do the same. */
+static int place_of(const struct program *program, const struct instr *instr, int *class_index)
+{
+    const struct graph_layer *layer = &program->graph->layers[program->graph->segments[instr->segment].layer];
+    *class_index = layer->class_index;
+    return instr->segment - layer->first_segment;
+}
+
+bool cost_same_kernel(const struct program *program, const struct instr *a, const struct instr *b)
+{
+    int class_a, class_b;
+    return a->op == b->op && a->phase == b->phase && a->define == b->define && a->operands == b->operands &&
+           place_of(program, a, &class_a) == place_of(program, b, &class_b) && class_a == class_b &&
+           !memcmp(&program->assignments[a->segment], &program->assignments[b->segment], sizeof *program->assignments);
+}
+
 /* True when the two do the same work: all but the micro-batch and the moment counts. */
 static bool same_work(const struct program *program, const struct instr *a, const struct instr *b)
 {
+    if (a->op == OP_COMPUTE)
+        return cost_same_kernel(program, a, b);
     bool same = instr_alike(a, b);
     for (int i = 0; same && i < a->pair_count; i++) {
         const struct pair *x = &program->pairs[a->pair_first + i], *y = &program->pairs[b->pair_first + i];
         same = same_buffer(program, x->source, y->source) && same_buffer(program, x->destination, y->destination);
     }
-    for (int i = 0, count = count_bits(a->operands); same && i < count; i++)
-        same = same_buffer(program, program->operands[a->operand_first + i], program->operands[b->operand_first + i]);
     return same;
 }
 
 static uint64_t hash_work(const struct program *program, const struct instr *instr)
 {
-    const struct pair *pair = instr->pair_count > 0 ? &program->pairs[instr->pair_first] : NULL;
-    int buffer = !pair               ? instr_operand(program, instr, ROLE_OUT, 0)
-                 : pair->source >= 0 ? pair->source
-                                     : pair->destination;
-    const int64_t parts[] = { instr->op,    (int64_t)instr->phase, instr->segment,
-                              instr->round, instr->layer,          buffer < 0 ? -1 : program->buffers[buffer].id };
+    int64_t parts[] = { instr->op, (int64_t)instr->phase, instr->segment, instr->round, instr->layer, -1 };
+    if (instr->op == OP_COMPUTE) {
+        int class_index;
+        parts[2] = place_of(program, instr, &class_index);
+        parts[3] = class_index;
+        parts[4] = instr->operands;
+    } else if (instr->pair_count > 0) {
+        const struct pair *pair = &program->pairs[instr->pair_first];
+        parts[5] = program->buffers[pair->source >= 0 ? pair->source : pair->destination].id;
+    }
     return mix64(hash_words(0, parts, sizeof parts / sizeof *parts));
 }
 

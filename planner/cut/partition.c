@@ -431,13 +431,13 @@ bool partition_span(const struct partition_problem *problem, struct forward_span
     struct solver s = solver_of(problem, span, &scratch, arena, result, err);
     result->bound_ns = problem->below_ns;
     bool good = true;
-    if (s.stages <= s.layers) {
+    result->no_memory = s.stages <= s.layers && partition_lacks_memory(problem);
+    if (s.stages <= s.layers && !result->no_memory) {
         good = solver_start(&s);
-        result->no_memory = good && partition_lacks_memory(problem);
         if (span.apart) /* T is at least that sum, X and what is left of the longest stage */
             s.span.to_ns =
                 min_i64(span.to_ns, problem->below_ns - partition_once_ns(problem) - s.least_ns - span.rest_ns - 1);
-        good = good && (result->no_memory || s.span.to_ns < s.span.from_ns || descend(&s));
+        good = good && (s.span.to_ns < s.span.from_ns || descend(&s));
     }
     *out = (struct solved_span){ .bound_ns = result->bound_ns,
                                  .forward_ns = s.nearest_ns < INT64_MAX ? s.nearest_forward_ns : INT64_MIN,

@@ -309,11 +309,12 @@ static void set_most(struct solver *s)
     s->most_high_ns += exposed;
 }
 
-/* Sets bins with about equally many prices in each. */
+/* Sets bins with about equally many prices in each. Levels of one table have the same, each as often as the others. */
 static bool set_bins(struct solver *s)
 {
-    int block = s->classes * s->strategies, levels = s->turns_alike ? 1 : s->level_count;
-    int count = levels * block;
+    bool one = s->problem->mesh_count == 0 && price_is_one(s->problem->table);
+    int block = s->classes * s->strategies, alike = one ? s->level_count : 1;
+    int levels = s->turns_alike ? 1 : s->level_count / alike, count = levels * block;
     int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
     if (!peak)
         return false;
@@ -322,7 +323,7 @@ static bool set_bins(struct solver *s)
     qsort(peak, (size_t)count, sizeof *peak, compare_i64);
     s->bin_peak[0] = -1;
     for (int b = 1; b <= BINS; b++)
-        s->bin_peak[b] = peak[(int64_t)(count - 1) * b / BINS];
+        s->bin_peak[b] = peak[((int64_t)count * alike - 1) * b / BINS / alike];
     return true;
 }
 

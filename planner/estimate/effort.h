@@ -237,7 +237,7 @@ enum {
                               on 1024 h100-sxm was told 3 % too short; */
     WAITS_SHARE = 64,      /* so it is where waits for bytes that are used again take one in so many, since those of
                               later micro-batches may be longer. */
-    LONG_SHARE = 4,        /* One part in so many of what the walk says of the others may be too much. */
+    LONG_SHARE = 4,        /* Where it is doubted, one part in so many of what it says of the others may be too much. */
     ROOM_SHARE = 64,       /* A shortened step promises one part in so many less than it has: later micro-batches may
                               need it. */
     SETTLE_INSTRS = 20000, /* A program of so many instructions is laid out in a tenth of a second. */

@@ -167,7 +167,8 @@ static bool is_beaten(struct estimate *estimate, const struct program *program, 
     if (!simulate_with(&timeline, durations, program, err))
         return false;
     estimate->apart_ns = timeline->step_ns;
-    estimate->beaten = timeline->step_ns >= worth_ns;
+    estimate->beaten =
+        timeline->step_ns + estimate_least_further_ns(program->plan, judging, timeline->step_ns) >= worth_ns;
     timeline_free(timeline);
     return true;
 }

@@ -125,13 +125,13 @@ static void lengthen(struct prediction *p, int64_t more)
     p->step_ns += more;
 }
 
-/* Gives what the further micro-batches take, whose prices are more_ns beside few_ns of the others. Where steps run into
- * each other nothing fills or drains, and all are as much longer, or shorter, than their prices as the few were. */
-static int64_t longer_ns(const struct plan *plan, const struct prediction *few, int64_t few_ns, int64_t more_ns)
+/* Gives what the further micro-batches take, whose prices are more_ns beside few_ns of the others, which take ns. Where
+ * steps run into each other nothing fills or drains, and all are as much longer, or shorter, than their prices. */
+static int64_t longer_ns(const struct plan *plan, int64_t ns, int64_t few_ns, int64_t more_ns)
 {
     if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
         return more_ns;
-    return (int64_t)fmin((double)more_ns * (double)few->step_ns / (double)few_ns, (double)MAX_TIME_NS);
+    return (int64_t)fmin((double)more_ns * (double)ns / (double)few_ns, (double)MAX_TIME_NS);
 }
 
 static int64_t effort_with(const struct plan *plan, int64_t micro_batches)
@@ -311,9 +311,22 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
     return true;
 }
 
-static bool waits(const struct estimate *few, int64_t few_ns)
+/* True when few micro-batches do not take what the walk says of them, so that it is not believed of the others. */
+static bool is_doubted(const struct plan *plan, int64_t ns, int64_t walked_ns)
 {
-    return few->prediction.step_ns - few->apart_ns > few_ns / WAITS_SHARE;
+    return !schedules[plan->schedule]->asynchronous && llabs(ns - walked_ns) > walked_ns / DOUBT_SHARE;
+}
+
+int64_t estimate_least_further_ns(const struct plan *plan, const struct judging *judging, int64_t ns)
+{
+    int64_t further_ns = judging->further_ns;
+    return is_doubted(plan, ns, judging->walked_ns) ? further_ns - further_ns / LONG_SHARE
+                                                    : longer_ns(plan, ns, judging->walked_ns, further_ns);
+}
+
+static bool waits(const struct plan *plan, const struct estimate *few, int64_t few_ns)
+{
+    return !schedules[plan->schedule]->asynchronous && few->prediction.step_ns - few->apart_ns > few_ns / WAITS_SHARE;
 }
 
 /* Gives what the further micro-batches take by the pace of a longer step, since in full pipelines one is like the
@@ -323,7 +336,7 @@ static bool simulate_more(int64_t *more_ns, struct estimate *few, int64_t few_ns
                           const struct plan *plan, const struct facts *facts, struct error *err)
 {
     struct estimate *longer = NULL;
-    bool grouped = schedules[plan->schedule]->grouped, laid_out = waits(few, few_ns);
+    bool grouped = schedules[plan->schedule]->grouped, laid_out = waits(plan, few, few_ns);
     int count = few->micro_batches_simulated, unit = (grouped ? 1 : 2) * estimate_micro_batch_unit(plan);
     int share = plan->chunk_count > 1 ? 2 : 8;
     int period = (int)min_i64(round_up(ceil_div(count, share), unit), plan->micro_batch_count - count);
@@ -352,21 +365,21 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
             return false;
         more_ns = max_i64(0, all_ns - few_ns);
     }
-    int64_t least_more_ns = more_ns - more_ns / LONG_SHARE;
-    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - least_more_ns;
     struct judging judging = shortens ? estimate_judging_shortened(plan) : (struct judging){ 0 };
-    if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
-                 : !estimate_judge(out, graph, plan, facts, &judging, worth, err))
+    judging.walked_ns = few_ns;
+    judging.further_ns = more_ns;
+    if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth_ns, err)
+                 : !estimate_judge(out, graph, plan, facts, &judging, worth_ns, err))
         return false;
     if (!shortens)
         (*out)->effort = effort_of_few(plan, (*out)->effort);
     if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
         bool good = true;
-        int64_t off_ns = llabs((*out)->prediction.step_ns - few_ns);
-        if (!schedules[plan->schedule]->asynchronous && (off_ns > few_ns / DOUBT_SHARE || waits(*out, few_ns)))
+        int64_t step_ns = (*out)->prediction.step_ns;
+        if (is_doubted(plan, step_ns, few_ns) || waits(plan, *out, few_ns))
             good = simulate_more(&more_ns, *out, few_ns, model, plan, facts, err);
         else
-            more_ns = longer_ns(plan, &(*out)->prediction, few_ns, more_ns);
+            more_ns = longer_ns(plan, step_ns, few_ns, more_ns);
         if (!good) {
             estimate_free(*out);
             return false;

@@ -5,16 +5,18 @@
 #include "planner/estimate/pace.h"
 
 /* Says how a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches;
- * and what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more
- * may pack a little worse, and what they leave behind. */
+ * what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more may
+ * pack a little worse, and what they leave behind; and what the walk says of its micro-batches and of the others. */
 struct judging {
     bool always, shortened;
     int rooms, left_out; /* micro-batches */
+    int64_t walked_ns, further_ns;
 };
 
 /* ---- estimate.c ---- */
 struct estimate *estimate_new(int stage_count); /* NULL: no memory */
-/* Estimates all but the rates, which need the true batch. worth_ns: what a step must stay below, or INT64_MAX. */
+/* Estimates all but the rates, which need the true batch. worth_ns: what a step must stay below with the micro-batches
+ * that are left out, or INT64_MAX. */
 bool estimate_judge(struct estimate **out, const struct graph *graph, const struct plan *plan,
                     const struct facts *facts, const struct judging *judging, int64_t worth_ns, struct error *err);
 /* Notes the length of the program that is judged, and about how long that takes. */
@@ -55,6 +57,8 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
                              const struct plan *plan, const struct facts *facts, bool whole, struct error *err);
 
 /* ---- estimate_few.c ---- */
+/* Gives what the micro-batches that are left out take at least, beside so many ns of the others. */
+int64_t estimate_least_further_ns(const struct plan *plan, const struct judging *judging, int64_t ns);
 /* Numbers of micro-batches that leave no replica without work and that the schedule takes are multiples of it. */
 int estimate_micro_batch_unit(const struct plan *plan);
 /* Makes the same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on

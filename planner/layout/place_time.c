@@ -48,13 +48,13 @@ static void give_back(struct place_work *w, int64_t low, int64_t high)
 static int64_t take_bytes(struct place_work *w, int64_t bytes, bool lowest)
 {
     int best = -1;
-    for (int i = 0; i < w->gap_count; i++) {
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < w->gap_count && least > bytes; i++) {
         int64_t size = w->gaps[i].high - w->gaps[i].low;
-        if (size < bytes || (best >= 0 && size >= w->gaps[best].high - w->gaps[best].low))
+        if (size < bytes || size >= least)
             continue;
         best = i;
-        if (lowest)
-            break;
+        least = lowest ? bytes : size;
     }
     int64_t offset = best >= 0 ? w->gaps[best].low : w->top;
     if (best < 0)

@@ -24,32 +24,39 @@ static void later(int *a, int b)
     *a = max_int(*a, b);
 }
 
+static unsigned want(int wanted[LANE_COUNT], int lane, int number)
+{
+    later(&wanted[lane], number);
+    return 1u << lane;
+}
+
 /* Collects what the instruction must wait for, and notes that it touches its buffers from now on: of its own lane
- * nothing is waited for, so its own accesses may be among those that it finds. */
-static void collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr, int number,
-                    int wanted[LANE_COUNT])
+ * nothing is waited for, so its own accesses may be among those that it finds. Gives the mask of the other lanes. */
+static unsigned collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr,
+                        int number, int wanted[LANE_COUNT])
 {
     struct access access;
+    unsigned lanes = 0;
     for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
         struct users *users = &w->users[access.buffer - w->first_buffer];
         if (users->write > 0)
-            later(&wanted[stage->instrs[users->write - 1].lane], users->write);
+            lanes |= want(wanted, (int)stage->instrs[users->write - 1].lane, users->write);
         if (!access.writes) {
             users->readers |= 1u << instr->lane;
             users->read[instr->lane] = number;
             continue;
         }
         for (unsigned left = users->readers; left; left &= left - 1)
-            later(&wanted[__builtin_ctz(left)], users->read[__builtin_ctz(left)]);
+            lanes |= want(wanted, __builtin_ctz(left), users->read[__builtin_ctz(left)]);
         users->readers = 0;
         users->write = number;
     }
-    wanted[instr->lane] = 0;
+    return lanes & ~(1u << instr->lane);
 }
 
-/* Adds waits, the latest first: what it has reached drops the others. */
+/* Adds waits for the lanes of the mask, the latest first: what it has reached drops the others. */
 static bool add_waits(struct waiting *w, struct stage_program *stage, struct instr *instr, int number,
-                      int wanted[LANE_COUNT])
+                      const int wanted[LANE_COUNT], unsigned lanes)
 {
     int *reached = w->reached[number];
     const int before = w->last[instr->lane];
@@ -59,8 +66,13 @@ static bool add_waits(struct waiting *w, struct stage_program *stage, struct ins
     instr->wait_count = 0;
     for (;;) {
         int latest = 0;
-        for (int lane = 0; lane < LANE_COUNT; lane++)
-            later(&latest, wanted[lane] > reached[lane] ? wanted[lane] : 0);
+        for (unsigned left = lanes; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            if (wanted[lane] > reached[lane])
+                later(&latest, wanted[lane]);
+            else
+                lanes &= ~(1u << lane);
+        }
         if (latest == 0)
             break;
         int *waits = arena_more(&w->arena, stage->waits, stage->wait_count, &w->wait_capacity, sizeof *waits);
@@ -87,8 +99,8 @@ bool waits_find(struct lowering *l)
     bool ok = w.users && w.reached;
     for (int i = 0; i < stage->instr_count && ok; i++) {
         int wanted[LANE_COUNT] = { 0 };
-        collect(&w, stage, &stage->instrs[i], i + 1, wanted);
-        ok = add_waits(&w, stage, &stage->instrs[i], i + 1, wanted);
+        unsigned lanes = collect(&w, stage, &stage->instrs[i], i + 1, wanted);
+        ok = add_waits(&w, stage, &stage->instrs[i], i + 1, wanted, lanes);
     }
     int *kept = arena_alloc(&program->arena, (size_t)stage->wait_count, sizeof *kept);
     if (kept && ok && stage->wait_count > 0)

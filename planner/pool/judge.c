@@ -416,6 +416,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
         return false;
     run->result->certificate.judged++;
     run->result->parts[c->origin].simulated++;
+    c->effort = estimate->effort;
     if (estimate->beaten) {
         c->judged = c->simulated = true;
         c->beaten_ns = estimate->apart_ns;
@@ -427,7 +428,6 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
         c->judged = c->simulated = true;
         c->simulated_ns = estimate->prediction.step_ns;
         c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
-        c->effort = estimate->effort;
         return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;

@@ -44,7 +44,7 @@ int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
 
 static bool is_timed(const struct candidate *c)
 {
-    return c->simulated && c->simulated_ns > 0 && c->ranked_ns > 0;
+    return c->simulated && judge_simulated_ns(c) > 0 && c->ranked_ns > 0;
 }
 
 /* Gives the factor by which the walk was off more for one than for another of the simulated candidates, of those with
@@ -55,7 +55,7 @@ static double spread_of(const struct run *run, const struct candidate *like, boo
     int count = 0;
     for (int i = 0; i < run->candidate_count; i++) {
         const struct candidate *c = &run->candidates[i];
-        if (!is_timed(c) || (!all && kinship_of(run, c, like) == STRANGERS))
+        if (!is_timed(c) || c->simulated_ns <= 0 || (!all && kinship_of(run, c, like) == STRANGERS))
             continue;
         double off = (double)c->simulated_ns / (double)c->ranked_ns;
         least = count == 0 || off < least ? off : least;

@@ -11,18 +11,6 @@ static bool stays(const struct program *program, int buffer)
     return buffer >= 0 && program->buffers[buffer].is_weight && program->buffers[buffer].persistent;
 }
 
-static bool same_operands(const struct program *program, const struct instr *a, const struct instr *b)
-{
-    bool same = a->define == b->define;
-    for (int k = 0; same && k < ROLE_COUNT * MAX_OPERANDS; k++) {
-        enum role role = (enum role)(k / MAX_OPERANDS);
-        int x = instr_operand(program, a, role, k % MAX_OPERANDS),
-            y = instr_operand(program, b, role, k % MAX_OPERANDS);
-        same = (x >= 0) == (y >= 0) && stays(program, x) == stays(program, y);
-    }
-    return same;
-}
-
 /* Tells which operands stay, by bits as in instr.operands. */
 static int64_t staying(const struct program *program, const struct instr *instr)
 {
@@ -44,16 +32,9 @@ static uint64_t kernel_of(const struct sample *s, const struct instr *instr)
     return hash_bytes(hash_words(HASH_START, words, sizeof words / sizeof *words), split, sizeof *split) | 1;
 }
 
-/* True when phase, kernel, its split and operands are alike, since its cost depends on no more (cost_compute()). */
 static bool costs_alike(const struct sample *s, const struct instr *a, const struct instr *b)
 {
-    const struct segment *segments = s->graph->segments;
-    const struct graph_layer *x = &s->graph->layers[segments[a->segment].layer],
-                             *y = &s->graph->layers[segments[b->segment].layer];
-    return a->phase == b->phase && a->segment - x->first_segment == b->segment - y->first_segment &&
-           !memcmp(&s->program->assignments[a->segment], &s->program->assignments[b->segment],
-                   sizeof *s->program->assignments) &&
-           same_operands(s->program, a, b);
+    return cost_same_kernel(s->program, a, b) && staying(s->program, a) == staying(s->program, b);
 }
 
 bool sample_list_alike(struct sample *s)

@@ -20,7 +20,7 @@ struct known_uses {
     struct {
         enum op op;
         unsigned atoms;
-        struct link_uses uses; /* with the whole latency, which may be more than a transfer lasts */
+        struct link_uses uses;
     } of[MOST_KNOWN];
 };
 
@@ -34,7 +34,6 @@ static struct link_uses uses_of(struct known_uses *known, const struct sample *s
     struct link_uses uses = cost_links(known->facts, s->program, 0, instr);
     if (!op_info[instr->op].collective || i == MOST_KNOWN)
         return uses;
-    uses.latency_ns = cost_latency_ns(known->facts, s->program, 0, instr);
     known->of[known->count].op = instr->op;
     known->of[known->count].atoms = instr->atoms;
     known->of[known->count++].uses = uses;

@@ -52,15 +52,15 @@ static int first_head(const struct machine *machine, unsigned lanes)
     return best;
 }
 
-/* A lane that blocks is closed for this pass; the others go on in program order, so a device that takes everything sees
- * exactly the list, and what an instruction waits for was issued before it. */
+/* A lane that blocks is closed for this pass, or until the device opens it; the others go on in program order, so a
+ * device that takes everything sees exactly the list, and what an instruction waits for was issued before it. */
 enum step machine_step(struct machine *machine)
 {
     const struct stage_program *list = &machine->program->stages[machine->stage];
-    unsigned closed = 0;
     bool ran = false;
-    while (machine->lanes & ~closed) {
-        int lane = first_head(machine, machine->lanes & ~closed), index = machine->head[lane];
+    machine->closed = machine->device->opens ? machine->closed : 0;
+    while (machine->lanes & ~machine->closed) {
+        int lane = first_head(machine, machine->lanes & ~machine->closed), index = machine->head[lane];
         switch (machine->device->issue(machine->self, machine->rank, index, &list->instrs[index])) {
         case ISSUE_TAKEN:
             set_head(machine, lane, index + 1);
@@ -68,7 +68,7 @@ enum step machine_step(struct machine *machine)
             ran = true;
             break;
         case ISSUE_BLOCKED:
-            closed |= 1u << lane;
+            machine->closed |= 1u << lane;
             break;
         case ISSUE_FAILED:
             return STEP_FAILED;

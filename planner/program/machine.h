@@ -11,6 +11,7 @@ struct machine_device {
     /* Takes instruction `index` of the rank's list onto its lane. BLOCKED: not now (virtual clock: a partner has not
      * come so far); the machine goes on with other lanes and asks again. FAILED: the device keeps the cause. */
     enum issue (*issue)(void *self, int rank, int index, const struct instr *instr);
+    bool opens; /* it opens the lanes that it blocked itself, and is not asked before; else each step asks */
 };
 enum step { STEP_RAN, STEP_BLOCKED, STEP_DONE, STEP_FAILED };
 struct machine {
@@ -20,6 +21,7 @@ struct machine {
     void *self;
     int head[LANE_COUNT]; /* next instruction of each lane; instr_count when done */
     unsigned lanes;       /* mask of those that are not done */
+    unsigned closed;      /* mask of those whose head the device has blocked */
     int left;
 };
 void machine_init(struct machine *machine, const struct program *program, int rank, const struct machine_device *device,

@@ -46,16 +46,16 @@ struct sim_rank {
     struct rate compute, communication;
     struct span *spans; /* (instructions) */
     struct span *issued,
-        host;             /* (instructions) since when the host issues without a wait, and when it has issued it; */
-    int issued_count;     /* NULL: always in time. Of how many that is known, and the last of these */
-    uint8_t *state;       /* (instructions) enum state */
-    int busy[LANE_COUNT]; /* the instruction on the lane of which the end is not known, or NOTHING */
+        host;              /* (instructions) since when the host issues without a wait, and when it has issued it; */
+    int issued_count;      /* NULL: always in time. Of how many that is known, and the last of these */
+    uint8_t *state;        /* (instructions) enum state */
+    int busy[LANE_COUNT];  /* the instruction on the lane of which the end is not known, or NOTHING */
+    int until[LANE_COUNT]; /* of a lane that is closed: the instruction whose end, once known, opens it */
     int64_t free_ns[LANE_COUNT];  /* when all before it on the lane has ended */
     unsigned slowed;              /* mask of the lanes whose work is slowed by what runs beside it */
     unsigned coming, running;     /* masks of the lanes whose work will begin, and is under way */
     struct work work[LANE_COUNT]; /* of what runs there */
     int64_t settled_ns;           /* as of this moment */
-    int64_t next_ns;              /* when the next work begins or a part of it ends; INT64_MAX none */
     bool dirty;
 };
 /* The norm-reduces of all stages that belong together meet here. */
@@ -68,12 +68,15 @@ struct sim {
     const struct program *program;
     const struct durations *durations;
     const struct pairing *pairing;
-    struct sim_rank *ranks;             /* (stages) */
-    struct fluid fluid;                 /* slots: (stages, lanes) */
-    struct meeting *meetings;           /* (norm-reduces) */
-    int *dirty, dirty_count;            /* (stages) ranks to step */
-    int *heap, *heap_place, heap_count; /* ranks by next_ns */
-    int64_t now_ns, end_ns;             /* end_ns: of what has one so far */
+    struct sim_rank *ranks;   /* (stages) */
+    struct fluid fluid;       /* slots: (stages, lanes) */
+    struct meeting *meetings; /* (norm-reduces) */
+    int *dirty, dirty_count;  /* (stages) ranks to step */
+    /* A tree: leaves are ranks, when the next work of each begins or a part of it ends, INT64_MAX none; each node knows
+     * what comes first below it, the first of them, 1, of all. */
+    int64_t *next_ns; /* (2 * leaf_count) */
+    int leaf_count;
+    int64_t now_ns, end_ns; /* end_ns: of what has one so far */
     uint64_t draws;
     bool too_long; /* something begins or ends at MAX_TIME_NS or later */
 };
@@ -85,34 +88,23 @@ static struct rate rate_of(double factor)
     return (struct rate){ thousandths / common, 1000 / common };
 }
 
-/* ---- heap of ranks by their next moment ---- */
-static bool earlier(const struct sim *sim, int a, int b)
+/* ---- tree of ranks by their next moment ---- */
+static void set_next(struct sim *sim, int rank, int64_t next_ns)
 {
-    int64_t x = sim->ranks[a].next_ns, y = sim->ranks[b].next_ns;
-    return x != y ? x < y : a < b;
+    int node = sim->leaf_count + rank;
+    for (int64_t least = next_ns; node && sim->next_ns[node] != least; node /= 2) {
+        sim->next_ns[node] = least;
+        least = min_i64(least, sim->next_ns[node ^ 1]);
+    }
 }
 
-static void heap_put(struct sim *sim, int place, int rank)
+/* Gives the first of the ranks whose next moment comes first. */
+static int soonest(const struct sim *sim)
 {
-    sim->heap[place] = rank;
-    sim->heap_place[rank] = place;
-}
-
-static void heap_fix(struct sim *sim, int rank)
-{
-    int place = sim->heap_place[rank];
-    while (place && earlier(sim, rank, sim->heap[(place - 1) / 2])) {
-        heap_put(sim, place, sim->heap[(place - 1) / 2]);
-        place = (place - 1) / 2;
-    }
-    for (int child; (child = 2 * place + 1) < sim->heap_count; place = child) {
-        if (child + 1 < sim->heap_count && earlier(sim, sim->heap[child + 1], sim->heap[child]))
-            child++;
-        if (!earlier(sim, sim->heap[child], rank))
-            break;
-        heap_put(sim, place, sim->heap[child]);
-    }
-    heap_put(sim, place, rank);
+    int node = 1;
+    while (node < sim->leaf_count)
+        node = 2 * node + (sim->next_ns[2 * node] != sim->next_ns[1]);
+    return node - sim->leaf_count;
 }
 
 /* ---- progress of what runs on a rank ---- */
@@ -164,17 +156,15 @@ static void settle(struct sim_rank *rank)
 
 static void find_next(struct sim_rank *rank, int index)
 {
-    int64_t before_ns = rank->next_ns;
-    rank->next_ns = INT64_MAX;
+    int64_t next_ns = INT64_MAX;
     for (unsigned left = rank->coming; left; left &= left - 1)
-        rank->next_ns = min_i64(rank->next_ns, rank->work[__builtin_ctz(left)].begin_ns);
+        next_ns = min_i64(next_ns, rank->work[__builtin_ctz(left)].begin_ns);
     for (unsigned left = rank->running; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         int64_t wait = wait_ns(&rank->work[lane], lane_rate(rank, lane, rank->running));
-        rank->next_ns = min_i64(rank->next_ns, rank->sim->now_ns + wait);
+        next_ns = min_i64(next_ns, rank->sim->now_ns + wait);
     }
-    if (rank->next_ns != before_ns)
-        heap_fix(rank->sim, index);
+    set_next(rank->sim, index, next_ns);
 }
 
 static void mark(struct sim *sim, int rank)
@@ -199,6 +189,9 @@ static void know_end(struct sim *sim, int stage, int index, int64_t finish_ns)
     rank->busy[instr->lane] = NOTHING;
     rank->free_ns[instr->lane] = finish_ns;
     sim->end_ns = max_i64(sim->end_ns, finish_ns);
+    for (unsigned left = rank->machine.closed; left; left &= left - 1)
+        if (rank->until[__builtin_ctz(left)] == index)
+            rank->machine.closed &= ~(left & -left);
     if (instr->op == OP_SEND) {
         mark(sim, instr->peer_stage);
         know_end(sim, instr->peer_stage, sim->pairing->partner[stage][index], finish_ns);
@@ -249,17 +242,15 @@ static bool run(struct sim *sim, int stage, int index, int64_t start_ns, int64_t
     }
     rank->busy[lane] = index;
     rank->state[index] = STATE_COMING;
-    rank->coming |= 1u << lane;
     rank->work[lane] = (struct work){ .begin_ns = start_ns, .left = units, .speed = LINK_WHOLE };
     if (shares) {
         rank->work[lane].uses = uses;
         rank->work[lane].left = uses->latency_ns * alone;
         rank->work[lane].then = units - uses->latency_ns * alone;
     }
-    if (start_ns < rank->next_ns) {
-        rank->next_ns = start_ns;
-        heap_fix(sim, stage);
-    }
+    settle(rank);
+    *(start_ns == sim->now_ns ? &rank->running : &rank->coming) |= 1u << lane;
+    find_next(rank, stage);
     return true;
 }
 
@@ -307,9 +298,10 @@ static bool issue_norm(struct sim *sim, int stage, int index, int64_t come_ns)
     return true;
 }
 
-/* True when the moment is known at which the host has issued the instruction: behind those before it in the list, and
- * behind what it waits for: the one before, or the messages that are read. */
-static bool is_issued(struct sim_rank *rank, int index)
+/* Finds the moment at which the host has issued the instruction: behind those before it in the list, and behind what it
+ * waits for: the one before, or the messages that are read. Gives the one of these whose end is not known; or NOTHING.
+ */
+static int find_issued(struct sim_rank *rank, int index)
 {
     const struct durations *d = rank->sim->durations;
     const struct stage_program *list = &rank->sim->program->stages[rank->machine.stage];
@@ -323,14 +315,21 @@ static bool is_issued(struct sim_rank *rank, int index)
                       : issue.waits == HOST_WAITS_FOR_NOTHING || op != OP_RECEIVE)
                 continue;
             if (rank->state[other] != STATE_KNOWN)
-                return false;
+                return other;
             if (rank->spans[other].finish_ns > rank->host.finish_ns)
                 rank->host = (struct span){ rank->spans[other].finish_ns, rank->spans[other].finish_ns };
         }
         rank->host.finish_ns += issue.ns;
         rank->issued[at] = rank->host;
     }
-    return true;
+    return NOTHING;
+}
+
+/* Closes the lane until the end of the other instruction is known. */
+static enum issue block(struct sim_rank *rank, enum lane lane, int until)
+{
+    rank->until[lane] = until;
+    return ISSUE_BLOCKED;
 }
 
 static enum issue issue(void *self, int global_rank, int index, const struct instr *instr)
@@ -340,12 +339,13 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
     int stage = rank->machine.stage;
     const int *waits = sim->program->stages[stage].waits + instr->wait_first;
     (void)global_rank;
-    if (rank->busy[instr->lane] != NOTHING || !is_issued(rank, index))
-        return ISSUE_BLOCKED;
+    int until = rank->busy[instr->lane] != NOTHING ? rank->busy[instr->lane] : find_issued(rank, index);
+    if (until != NOTHING)
+        return block(rank, instr->lane, until);
     int64_t start_ns = max_i64(rank->free_ns[instr->lane], rank->issued ? rank->issued[index].finish_ns : 0);
     for (int i = 0; i < instr->wait_count; i++) {
         if (rank->state[waits[i]] != STATE_KNOWN)
-            return ISSUE_BLOCKED;
+            return block(rank, instr->lane, waits[i]);
         start_ns = max_i64(start_ns, rank->spans[waits[i]].finish_ns);
     }
     bool taken = instr_is_message(instr)       ? issue_end(sim, stage, index, instr, start_ns)
@@ -354,7 +354,7 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
     return taken ? ISSUE_TAKEN : ISSUE_FAILED;
 }
 
-static const struct machine_device virtual_device = { .name = "virtual", .issue = issue };
+static const struct machine_device virtual_device = { .name = "virtual", .issue = issue, .opens = true };
 
 /* Takes what only the first step does as done. */
 static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
@@ -394,17 +394,20 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
     size_t stages = (size_t)program->stage_count, norms = (size_t)sim->pairing->norm_count;
     sim->ranks = arena_alloc(&sim->arena, stages, sizeof *sim->ranks);
     sim->dirty = arena_alloc(&sim->arena, stages, sizeof *sim->dirty);
-    sim->heap = arena_alloc(&sim->arena, stages, sizeof *sim->heap);
-    sim->heap_place = arena_alloc(&sim->arena, stages, sizeof *sim->heap_place);
+    for (sim->leaf_count = 1; sim->leaf_count < program->stage_count;)
+        sim->leaf_count *= 2;
+    sim->next_ns = arena_alloc(&sim->arena, 2 * (size_t)sim->leaf_count, sizeof *sim->next_ns);
     sim->meetings = arena_alloc(&sim->arena, norms, sizeof *sim->meetings);
     timeline->ranks = arena_alloc(&timeline->arena, stages, sizeof *timeline->ranks);
     timeline->rank_count = program->stage_count;
     if (arena_failed(&sim->arena) || !timeline->ranks || !open_links(sim))
         return false;
+    for (int node = 0; node < 2 * sim->leaf_count; node++)
+        sim->next_ns[node] = INT64_MAX;
     for (int s = 0; s < program->stage_count; s++) {
         struct sim_rank *rank = &sim->ranks[s];
         int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
-        *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX };
+        *rank = (struct sim_rank){ .sim = sim };
         const struct durations *d = sim->durations;
         double compute = d->compute_under_communication, communication = d->communication_under_compute;
         if (d->slow_down)
@@ -434,7 +437,6 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
                                                      .spans = rank->spans,
                                                      .issued = rank->issued,
                                                      .peak_bytes = program->stages[s].arena_bytes };
-        heap_put(sim, sim->heap_count++, s);
         mark(sim, s);
     }
     timeline->shares = sim->fluid.any;
@@ -471,12 +473,12 @@ static void share_links(struct sim *sim)
 /* Advances to the next moment, at which all that is due begins and ends; false when nothing more does. */
 static bool advance(struct sim *sim)
 {
-    int64_t next = sim->now_ns = sim->ranks[sim->heap[0]].next_ns;
+    int64_t next = sim->now_ns = sim->next_ns[1];
     sim->too_long = next >= MAX_TIME_NS && next < INT64_MAX;
     if (next >= MAX_TIME_NS)
         return false;
-    while (sim->ranks[sim->heap[0]].next_ns == next) {
-        int stage = sim->heap[0];
+    while (sim->next_ns[1] == next) {
+        int stage = soonest(sim);
         struct sim_rank *rank = &sim->ranks[stage];
         settle(rank);
         for (unsigned left = rank->coming; left; left &= left - 1) {
@@ -514,7 +516,7 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
     bool ok = (timeline && sim_open(&sim, begin_ns, timeline)) || fail_memory(err);
     for (bool more = ok; more;) {
         ok = step_ready(&sim);
-        if (ok && sim.ranks[sim.heap[0]].next_ns > sim.now_ns) /* else more begins at this very moment */
+        if (ok && sim.next_ns[1] > sim.now_ns) /* else more begins at this very moment */
             share_links(&sim);
         more = ok && advance(&sim);
     }

@@ -19,15 +19,39 @@ struct priced {
     struct work **works; /* by stage */
 };
 
+/* What decides which links a transfer of a stage uses, and these, which are found once for all that agree in it. */
+struct link_kind {
+    int64_t by[4];
+    struct link_uses *uses; /* NULL: none */
+};
+struct link_kinds {
+    struct link_kind *list;
+    int count, capacity;
+};
+
 static bool price_links(struct priced *priced, const struct program *program, int stage, const struct instr *instr,
-                        struct link_uses **out)
+                        struct link_kinds *kinds, struct link_uses **out)
 {
-    struct link_uses found = cost_links(priced->facts, program, stage, instr);
-    if (found.count == 0)
+    const int64_t by[] = { instr->op, instr->atoms, instr->peer_stage,
+                           cost_dispatch_choices(priced->facts, program, instr) };
+    if (instr->op != OP_SEND && !op_info[instr->op].collective)
         return true;
+    for (int i = 0; i < kinds->count; i++)
+        if (!memcmp(kinds->list[i].by, by, sizeof by)) {
+            *out = kinds->list[i].uses;
+            return true;
+        }
+    struct link_uses found = cost_links(priced->facts, program, stage, instr);
     size_t bytes = offsetof(struct link_uses, use) + (size_t)found.count * sizeof found.use[0]; /* few of the most */
-    *out = arena_alloc(&priced->arena, 1, bytes);
-    return *out && memcpy(*out, &found, bytes);
+    kinds->list = arena_more(&priced->arena, kinds->list, kinds->count, &kinds->capacity, sizeof *kinds->list);
+    if (!kinds->list || (found.count > 0 && !(*out = arena_alloc(&priced->arena, 1, bytes))))
+        return false;
+    if (found.count > 0)
+        memcpy(*out, &found, bytes);
+    struct link_kind *own = &kinds->list[kinds->count++];
+    memcpy(own->by, by, sizeof by);
+    own->uses = *out;
+    return true;
 }
 
 static bool price_stage(struct priced *priced, const struct program *program, int stage)
@@ -37,6 +61,7 @@ static bool price_stage(struct priced *priced, const struct program *program, in
     int *like = calloc(count + 1, sizeof *like), *kind = arena_alloc(&priced->arena, count, sizeof *kind);
     int64_t *ns = calloc(count + 1, sizeof *ns);
     bool good = like && kind && ns && cost_stage_ns(ns, like, priced->facts, program, stage);
+    struct link_kinds links = { 0 };
     int kinds = 0; /* instructions that are the first of their kind are numbered */
     for (int i = 0; good && i < list->instr_count; i++)
         kind[i] = like[i] == i ? kinds++ : kind[like[i]];
@@ -45,7 +70,7 @@ static bool price_stage(struct priced *priced, const struct program *program, in
     for (int i = 0; good && i < list->instr_count; i++)
         if (like[i] == i) {
             works[kind[i]].ns = ns[i];
-            good = price_links(priced, program, stage, &list->instrs[i], &works[kind[i]].uses);
+            good = price_links(priced, program, stage, &list->instrs[i], &links, &works[kind[i]].uses);
         }
     free(like);
     free(ns);

@@ -88,7 +88,12 @@ void timeline_breakdown_between(const struct program *program, const struct time
 {
     const struct rank_timeline *rank = &timeline->ranks[rank_index];
     const struct stage_program *list = &program->stages[rank->stage];
-    int at[CLAIM_COUNT] = { 0 }, host = 0;
+    int at[CLAIM_COUNT], host = 0;
+    unsigned lanes = 0;
+    for (int i = 0; i < rank->span_count; i++)
+        lanes |= 1u << list->instrs[i].lane;
+    for (int i = 0; i < CLAIM_COUNT; i++) /* of a lane that nothing runs on there is nothing to look for */
+        at[i] = lanes >> claim_order[i] & 1 ? 0 : rank->span_count;
     for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
         ns[kind] = 0;
     for (int64_t now = from_ns, next; now < to_ns; now = next) {
