@@ -120,26 +120,6 @@ static bool solve_for_families(struct run *run, struct families *f, struct job *
     return true;
 }
 
-/* Proposes, of the configurations that have the best plans in any order, those in the file's order too, because the
- * formula does not see which values cross a cut and which stages stand side by side. */
-static bool solve_files_order(struct run *run)
-{
-    if (!run->bench.chain.branches)
-        return true;
-    struct job *jobs = arena_alloc(&run->arena, (size_t)run->candidate_count, sizeof *jobs);
-    bool *met = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *met);
-    int count = 0;
-    if (!jobs || !met)
-        return fail_memory(run->err);
-    for (int i = 0; i < run->candidate_count; i++)
-        met[run->candidates[i].config] = true;
-    for (int i = 0; i < run->config_count; i++)
-        if (met[i])
-            jobs[count++] = (struct job){ .config = i, .files_order = true };
-    struct families all = { .below_ns = INT64_MAX, .walked_ns = INT64_MAX };
-    return solve_for_families(run, &all, jobs, count);
-}
-
 static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
 {
     int family = 0;
@@ -268,5 +248,5 @@ bool families_solve(struct run *run)
                                     .capacity_bytes = run->capacity_bytes };
     if (!note_walk(run, &families, best))
         return false;
-    return solve_families(run, &families) && (run_stops(run) || solve_files_order(run));
+    return solve_families(run, &families);
 }
