@@ -22,8 +22,13 @@ struct groups {
     uint64_t (*spans)[SPAN_WORDS];
     uint64_t *coarse; /* (items) by group: the same of 64 spans, which tells most pairs apart already */
     int count;
-    struct ranked *order;    /* (count) as they are placed */
-    uint64_t *placed_coarse; /* (items) by turn */
+    struct ranked *order;  /* (count) as they are placed */
+    struct placed *placed; /* (turns so far) by address */
+};
+struct placed {
+    int64_t low, high;
+    uint64_t coarse;
+    int group;
 };
 
 /* Gives the fewest turns in which no item begins before the one that had its bytes has ended: begins are in order, so
@@ -123,23 +128,24 @@ static bool meet(const struct groups *g, int a, int b)
     return false;
 }
 
-/* Places the group that comes at the turn, beside those before it. */
+/* Places the group that comes at the turn beside those before it, of which few are asked whether they meet it: those
+ * below what was passed have no say, and the very gap that is wanted ends the search. Returns where its bytes end. */
 static int64_t place_group(struct place_work *w, const struct groups *g, int turn)
 {
     int group = g->order[turn].item;
     int64_t bytes = w->items[g->item[g->first[group]]].bytes;
-    uint64_t coarse = g->placed_coarse[turn] = g->coarse[group];
-    w->beside_count = 0;
-    for (int i = 0; i < turn; i++) {
-        if (!(g->placed_coarse[i] & coarse) || !meet(g, group, g->order[i].item))
-            continue;
-        int item = g->item[g->first[g->order[i].item]];
-        w->beside[w->beside_count++] = (struct gap){ w->offset[item], w->offset[item] + w->items[item].bytes };
-    }
-    int64_t offset = place_tree_gap(w, bytes);
+    struct passed passed = nothing_passed;
+    bool looks = true;
+    for (struct placed *at = g->placed, *end = at + turn; at < end && looks; at++)
+        if (at->high > passed.top && (at->coarse & g->coarse[group]) && meet(g, group, at->group))
+            looks = pass(&passed, bytes, true, at->low, at->high);
+    int64_t low = found(&passed);
     for (int i = g->first[group]; i < g->first[group + 1]; i++)
-        w->offset[g->item[i]] = offset;
-    return offset + bytes;
+        w->offset[g->item[i]] = low;
+    for (; turn > 0 && g->placed[turn - 1].low > low; turn--)
+        g->placed[turn] = g->placed[turn - 1];
+    g->placed[turn] = (struct placed){ low, low + bytes, g->coarse[group], group };
+    return low + bytes;
 }
 
 int64_t place_alike(struct place_work *w, int64_t fair, int64_t best)
@@ -151,7 +157,7 @@ int64_t place_alike(struct place_work *w, int64_t fair, int64_t best)
                         .first = arena_alloc(&scratch, n + 1, sizeof *g.first),
                         .spans = arena_alloc(&scratch, n, sizeof *g.spans),
                         .coarse = arena_alloc(&scratch, n, sizeof *g.coarse),
-                        .placed_coarse = arena_alloc(&scratch, n, sizeof *g.placed_coarse),
+                        .placed = arena_alloc(&scratch, n, sizeof *g.placed),
                         .order = arena_alloc(&scratch, n, sizeof *g.order) };
     struct keyed *keyed = arena_alloc(&scratch, n, sizeof *keyed);
     bool formed = best > fair && !arena_failed(&scratch);

@@ -177,33 +177,6 @@ void place_lists_add(struct place_work *w, int turn)
         insert_life(w, turn, &w->reach[w->count + item], (struct spot){ low, high, it->again_first, it->again_last });
 }
 
-/* Keeps the tightest of the gaps that were passed, and how high what was passed reaches. */
-struct passed {
-    int64_t top, best, best_size;
-};
-
-/* Passes a placed item. False when the gap before it is as wide as is wanted, and none is tighter. Few gaps are wide
- * enough: that is the one branch that can be foretold, whoever lives beside. */
-static inline bool pass(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
-{
-    int64_t gap = low - p->top;
-    if (__builtin_expect(beside & (gap >= bytes), false) && gap < p->best_size) {
-        p->best = p->top;
-        p->best_size = gap;
-        if (gap == bytes)
-            return false;
-    }
-    p->top = max_i64(p->top, high & -(int64_t)beside); /* 0 of whoever does not */
-    return true;
-}
-
-static int64_t found(const struct passed *p)
-{
-    return p->best >= 0 ? p->best : p->top;
-}
-
-static const struct passed nothing_passed = { .best = -1, .best_size = INT64_MAX };
-
 static inline bool pass_spot(struct passed *p, const struct place_item *want, const struct spot *at)
 {
     return pass(p, want->bytes, (at->first <= want->last) & (at->last >= want->first), at->low, at->high);

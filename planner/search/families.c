@@ -99,27 +99,6 @@ static bool note_walk(struct run *run, struct families *f, struct candidate c)
     return true;
 }
 
-/* Solves jobs for candidates that the judge looks at, not for the certificate, which learns nothing from them. */
-static bool solve_for_families(struct run *run, struct families *f, struct job *jobs, int count)
-{
-    for (int i = 0; i < count; i++) {
-        jobs[i].enough_ns = 1;
-        jobs[i].below_ns = limit_of(run, f, jobs[i].config);
-    }
-    if (!propose_solve(run, jobs, count, f->below_ns, FAMILY_GAP_PPM))
-        return false;
-    for (int i = 0; i < count; i++) {
-        int before = run->candidate_count;
-        if (!propose_keep(run, &jobs[i], f->rough) ||
-            (!f->rough && run->candidate_count > before &&
-             (!note_walk(run, f, run->candidates[before]) || !keep_with_others(run, f, &jobs[i]))))
-            return false;
-        if (jobs[i].result.plan_count == 0 && jobs[i].arena)
-            arena_free(jobs[i].arena); /* nobody keeps what lies in it */
-    }
-    return true;
-}
-
 static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
 {
     int family = 0;
@@ -200,6 +179,8 @@ static int step_families(const struct run *run, struct families *f)
         bool look = may_look(f, &next);
         f->jobs[count++] = (struct job){ .config = next.at.index,
                                          .bound_ns = next.at.bound_ns,
+                                         .below_ns = limit_of(run, f, next.at.index),
+                                         .enough_ns = 1,
                                          .queue = &f->queue,
                                          .bound_only = look,
                                          .files_order = !look && files_order };
@@ -212,17 +193,26 @@ static int step_families(const struct run *run, struct families *f)
 }
 
 /* Finds the best of a family by its relaxations, unless any plan of it will do: first bounds know nothing of memory,
- * and are equal where configurations differ in trifles. */
+ * and are equal where configurations differ in trifles. For the judge, not for the certificate, which learns nothing.
+ */
 static bool solve_families(struct run *run, struct families *f)
 {
     if (!open_families(run, f))
         return false;
     for (int count; !run_stops(run) && (count = step_families(run, f)) > 0;) {
-        if (!solve_for_families(run, f, f->jobs, count))
+        if (!propose_solve(run, f->jobs, count, f->below_ns, FAMILY_GAP_PPM))
             return false;
-        for (int i = 0; i < count; i++)
-            if (propose_is_open(&f->jobs[i]))
-                propose_put_back(&f->jobs[i], RELAXED);
+        for (struct job *job = f->jobs; job < f->jobs + count; job++) {
+            int before = run->candidate_count;
+            if (!propose_keep(run, job, f->rough) ||
+                (!f->rough && run->candidate_count > before &&
+                 (!note_walk(run, f, run->candidates[before]) || !keep_with_others(run, f, job))))
+                return false;
+            if (job->result.plan_count == 0 && job->arena)
+                arena_free(job->arena); /* nobody keeps what lies in it */
+            if (propose_is_open(job))
+                propose_put_back(job, RELAXED);
+        }
     }
     return true;
 }
