@@ -1,27 +1,11 @@
 /* An explanation as JSON, and what its fields mean. */
 #include "cli/explanation.h"
+#include "cli/printed_fields.h"
 #include "cli/print.h"
 #include "planner/program/schedule.h"
 #include "targets/target.h"
 
 const char *const solution_names[] = { "plan", "no memory", "impossible", "ended", NULL };
-
-#define NUMBER(name, text)                                                                                             \
-    {                                                                                                                  \
-        .key = name, .type = FIELD_DOUBLE, .doc = text                                                                 \
-    }
-#define WHOLE(name, text)                                                                                              \
-    {                                                                                                                  \
-        .key = name, .type = FIELD_INT, .doc = text                                                                    \
-    }
-#define TEXT(name, text)                                                                                               \
-    {                                                                                                                  \
-        .key = name, .type = FIELD_STRING, .doc = text                                                                 \
-    }
-#define NODE(name, text)                                                                                               \
-    {                                                                                                                  \
-        .key = name, .type = FIELD_NODE, .doc = text                                                                   \
-    }
 
 static const struct json_field explanation_fields[] = {
     TEXT("format", "\"cleave-explanation\"."),
@@ -29,7 +13,7 @@ static const struct json_field explanation_fields[] = {
     NODE("plan", "The plan explained: explanation.plan."),
     TEXT("target", "What all other plans can be told, as --target has it; null: they need not be."),
     NUMBER("step_s", "Simulated step, all micro-batches."),
-    { .key = "fits", .type = FIELD_BOOL, .doc = "Whether every stage fits." },
+    TRUTH("fits", "Whether every stage fits."),
     WHOLE("last_stage", "The stage that ends last: its times are the step's."),
     NODE("stages", "One explanation.stage per stage."),
     NODE("binding",
@@ -38,7 +22,7 @@ static const struct json_field explanation_fields[] = {
     NODE("alternatives", "The best plan of each kind that this one is not: explanation.alternative."),
     NODE("what_if", "Re-solved under other facts: explanation.what_if."),
     NODE("robustness", "Per amount of noise: explanation.robustness."),
-    { .key = "complete", .type = FIELD_BOOL, .doc = "False: --time-limit or Ctrl-C ended it early." },
+    TRUTH("complete", "False: --time-limit or Ctrl-C ended it early."),
 };
 static const struct json_field plan_fields[] = {
     WHOLE("pp", "Stages."),
@@ -46,7 +30,7 @@ static const struct json_field plan_fields[] = {
     WHOLE("cp", "Context degree."),
     WHOLE("dp", "Data degree."),
     WHOLE("ep", "Of the data ranks those that share out the experts."),
-    { .key = "sp", .type = FIELD_BOOL, .doc = "Sequence parallelism beside the tensor degree." },
+    TRUTH("sp", "Sequence parallelism beside the tensor degree."),
     WHOLE("micro_batch", "Sequences of one micro-batch on one data-parallel rank."),
     WHOLE("micro_batches", "Micro-batches of one step."),
     TEXT("schedule", "Name of the schedule."),
@@ -132,7 +116,7 @@ static const struct json_field short_fields[] = {
 static const struct json_field change_fields[] = {
     TEXT("name", "memory per device, devices, batch, sequence, or the choice whose restriction is lifted (cleave plan: "
                  "micro-batch, to a smaller one)."),
-    { .key = "found", .type = FIELD_BOOL, .doc = "Whether this change alone makes a plan fit." },
+    TRUTH("found", "Whether this change alone makes a plan fit."),
     WHOLE("now", "Bytes of a device of the type that lacks most, devices, sequences or tokens as they are; of a choice "
                  "that is lifted null."),
     WHOLE("value", "As they would do; or null."),
@@ -142,7 +126,7 @@ static const struct json_field change_fields[] = {
 static const struct json_field diff_fields[] = {
     TEXT("format", "\"cleave-diff\"."),
     WHOLE("version", "1."),
-    { .key = "same", .type = FIELD_BOOL, .doc = "Whether all decisions are the same." },
+    TRUTH("same", "Whether all decisions are the same."),
     NODE("decisions", "Those that differ: diff.decision."),
     NODE("predicted", "Both plans (a, b: step_s, time_s, peak_bytes, memory_bytes, fits) and difference_s by item, "
                       "which adds up to the difference of the steps; or null."),

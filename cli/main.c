@@ -110,22 +110,28 @@ static int write_completion(const struct cli *cli, const char *shell)
     return end_output(cli->out, cli->talk, (int)err.kind);
 }
 
-/* A search keeps what it has found on the stack, 1.4 MB of it: whoever has less would end by a signal. Threads would
- * have as much as the limit, more than there is room for where somebody has raised it: they have the usual. */
+enum { LEAST_STACK_KIB = 4096, USUAL_STACK_KIB = 8192 };
+
+/* Threads would have stacks as large as the limit, for which there is no room where somebody has raised it. */
+static void set_thread_stacks(void)
+{
+    pthread_attr_t usual;
+    if (pthread_attr_init(&usual) != 0)
+        return;
+    if (pthread_attr_setstacksize(&usual, (size_t)USUAL_STACK_KIB << 10) == 0)
+        pthread_setattr_default_np(&usual);
+    pthread_attr_destroy(&usual);
+}
+
+/* A search keeps what it has found on the stack, 1.4 MB of it: whoever has less would end by a signal. */
 static bool stack_suffices(FILE *talk)
 {
-    enum { LEAST_KIB = 4096, USUAL_KIB = 8192 };
     struct rlimit stack;
-    pthread_attr_t usual;
-    if (pthread_attr_init(&usual) == 0) {
-        if (pthread_attr_setstacksize(&usual, (size_t)USUAL_KIB << 10) == 0)
-            pthread_setattr_default_np(&usual);
-        pthread_attr_destroy(&usual);
-    }
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur == RLIM_INFINITY || stack.rlim_cur >> 10 >= LEAST_KIB)
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur == RLIM_INFINITY ||
+        stack.rlim_cur >> 10 >= LEAST_STACK_KIB)
         return true;
-    fprintf(talk, "error: expected a stack of %d KiB, found a limit of %llu KiB: type ulimit -s %d\n", LEAST_KIB,
-            (unsigned long long)stack.rlim_cur >> 10, USUAL_KIB);
+    fprintf(talk, "error: expected a stack of %d KiB, found a limit of %llu KiB: type ulimit -s %d\n", LEAST_STACK_KIB,
+            (unsigned long long)stack.rlim_cur >> 10, USUAL_STACK_KIB);
     return false;
 }
 
@@ -141,6 +147,7 @@ int main(int argc, char **argv)
     }
     if (!stack_suffices(talk))
         return ERROR_ENVIRONMENT;
+    set_thread_stacks();
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
         help(argc < 2 ? talk : out);
         return argc < 2 ? ERROR_INPUT : end_output(out, talk, ERROR_NONE);

@@ -1,26 +1,7 @@
 #include "cli/outputs.h"
+#include "cli/printed_fields.h"
 
 /* Their writers stand in the verbs' files; tests/test_cli_contract.py holds what these print against the tables. */
-#define TEXT(key_, doc_)                                                                                               \
-    {                                                                                                                  \
-        .key = key_, .type = FIELD_STRING, .doc = doc_                                                                 \
-    }
-#define WHOLE(key_, doc_)                                                                                              \
-    {                                                                                                                  \
-        .key = key_, .type = FIELD_INT, .doc = doc_                                                                    \
-    }
-#define NUMBER(key_, doc_)                                                                                             \
-    {                                                                                                                  \
-        .key = key_, .type = FIELD_DOUBLE, .doc = doc_                                                                 \
-    }
-#define TRUTH(key_, doc_)                                                                                              \
-    {                                                                                                                  \
-        .key = key_, .type = FIELD_BOOL, .doc = doc_                                                                   \
-    }
-#define NODE(key_, doc_)                                                                                               \
-    {                                                                                                                  \
-        .key = key_, .type = FIELD_NODE, .doc = doc_                                                                   \
-    }
 #define FORMAT(name_) TEXT("format", "\"" name_ "\"."), WHOLE("version", "1.")
 
 static const struct json_field predicted_fields[] = {
@@ -50,12 +31,11 @@ static const struct json_field context_fields[] = {
     TEXT("reserve", "Bytes of each device that were kept from it, where that was asked for."),
     TEXT("cleave", "The version that wrote it."),
 };
+#define CHOICE(ID, member, name, SCOPE, KIND, least, most, usual, BY_DEFAULT, VALUE, doc) NODE(name, doc "."),
 static const struct json_field space_fields[] = {
-    NODE("tp",
-         "And so on: of each choice that was not left open, under its name (tp, pp, dp, micro-batch, ep, ep-over, "
-         "cp, cp-by, sp, tp-by, dp-by, turns, order, schedule, interleave, extra-in-flight, bucket, loss-chunks, "
-         "prefetch, zero, recompute, recompute-except, offload, hsdp, reshard, replicate, slices), the values."),
+#include "planner/space/choices.def"
 };
+#undef CHOICE
 static const struct json_field time_fields[] = {
     NUMBER("compute", "Kernels of forward and backward passes, in seconds as all of these."),
     NUMBER("recompute", "Kernels of forward passes that are done again."),
@@ -273,7 +253,8 @@ static const struct json_field doctor_fields[] = {
 const struct json_format output_formats[] = {
     JSON_FORMAT("plan.predicted", predicted_fields, IN_PLANS),
     JSON_FORMAT("plan.context", context_fields, IN_PLANS),
-    JSON_FORMAT("plan.certificate.space", space_fields, IN_PLANS),
+    JSON_FORMAT("plan.certificate.space", space_fields,
+                IN_PLANS " Of each choice that was not left open its values; in parentheses what is usual."),
     JSON_FORMAT("items.time", time_fields, "Items of a step's time, wherever they stand."),
     JSON_FORMAT("items.memory", memory_fields, "Items of a device's memory, wherever they stand."),
     JSON_FORMAT("check", check_fields, DOC("check")),

@@ -448,7 +448,7 @@ static bool check_descriptors(const struct launch *launch, enum transport_start 
 {
     enum { OWN = 12 }; /* its streams, files and listeners */
     const int64_t needed = program->plan->rank_count + OWN;
-    const int64_t allowed = start == START_MEETING && launch->rank <= 0 ? host_descriptors() : needed;
+    const int64_t allowed = start == START_MEETING && launch->rank <= 0 ? host_claim_descriptors() : needed;
     return allowed >= needed ||
            fail_kind(err, ERROR_ENVIRONMENT,
                      "expected to be allowed %lld open files at least, for %d ranks that meet, found a limit of %lld: "

@@ -56,7 +56,7 @@ int64_t host_memory_bytes(void)
     return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
 }
 
-int64_t host_descriptors(void)
+int64_t host_claim_descriptors(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)

@@ -16,8 +16,8 @@ struct host_machine {
 void host_machine_read(struct host_machine *machine);
 /* Of the machine's memory; 0: unknown. */
 int64_t host_memory_bytes(void);
-/* How many files and connections this process may have open; it is given as many as the system lets it ask for. */
-int64_t host_descriptors(void);
+/* Asks the system to let this process have as many files and connections open as it may, and gives that number. */
+int64_t host_claim_descriptors(void);
 /* One line without the host's name: processor, cores, memory, system. */
 void host_machine_text(const struct host_machine *machine, char *out, size_t size);
 /* Cores that this process may use, at least 1. */

@@ -1,6 +1,7 @@
 /* Launches of Megatron-LM and Megatron-Bridge, by hand. */
 #ifndef CLEAVE_TESTS_MEGATRON_LAUNCHES_H
 #define CLEAVE_TESTS_MEGATRON_LAUNCHES_H
+#include "tests/target_launches.h"
 #include "planner/program/schedule.h"
 #include "targets/launch.h"
 
@@ -101,4 +102,29 @@ static const struct {
         .further = 2,
         .further_piece = 3 } },
 };
+
+static inline const struct target *megatron(void)
+{
+    const struct target *target = target_find("megatron");
+    ck_assert_ptr_nonnull(target);
+    ck_assert_ptr_eq(target, target_find("megatron-lm"));
+    return target;
+}
+
+/* The sizes of a model that was read are those that were written, to the last parameter. */
+static inline void check_model(const struct model *meant, const struct model *read, int64_t sequence)
+{
+    struct graph *a = graph_of(meant, 1, sequence, 128), *b = graph_of(read, 1, sequence, 128);
+    ck_assert_int_eq(graph_parameter_count(a), graph_parameter_count(b));
+    ck_assert_int_eq(a->layer_count, b->layer_count);
+    for (int i = 0; i < a->layer_count; i++)
+        ck_assert_str_eq(a->layers[i].kind, b->layers[i].kind);
+    graph_free(a);
+    graph_free(b);
+}
+
+/* Targets that take Megatron's arguments, and the file that has them. */
+static const struct {
+    const char *name, *file;
+} both[] = { { "megatron-lm", "train.sh" }, { "megatron-bridge", "recipe.py" } };
 #endif

@@ -4,33 +4,8 @@
 #include "tests/random_launches.h"
 #include "tests/target_launches.h"
 
-static const struct target *megatron(void)
-{
-    const struct target *target = target_find("megatron");
-    ck_assert_ptr_nonnull(target);
-    ck_assert_ptr_eq(target, target_find("megatron-lm"));
-    return target;
-}
-
-/* The sizes of a model that was read are those that were written, to the last parameter. */
-static void check_model(const struct model *meant, const struct model *read, int64_t sequence)
-{
-    struct graph *a = graph_of(meant, 1, sequence, 128), *b = graph_of(read, 1, sequence, 128);
-    ck_assert_int_eq(graph_parameter_count(a), graph_parameter_count(b));
-    ck_assert_int_eq(a->layer_count, b->layer_count);
-    for (int phase = 0; phase < 1; phase++)
-        for (int i = 0; i < a->layer_count; i++)
-            ck_assert_str_eq(a->layers[i].kind, b->layers[i].kind);
-    graph_free(a);
-    graph_free(b);
-}
-
 static const char *const models[] = { "llama-3-8b", "llama-3-70b",      "llama-3-405b", "mixtral-8x7b",
                                       "gpt3-175b",  "deepseek-moe-16b", "further" };
-
-static const struct {
-    const char *name, *file;
-} both[] = { { "megatron-lm", "train.sh" }, { "megatron-bridge", "recipe.py" } };
 
 START_TEST(test_round_trip)
 {
@@ -548,119 +523,11 @@ START_TEST(test_layouts)
 }
 END_TEST
 
-/* Latent attention, first blocks without experts, shared experts, windows in a pattern. */
-START_TEST(test_models_that_have_arguments)
-{
-#define DENSE "{\"kind\":\"mlp\",\"inner\":64,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"
-#define EXPERTS                                                                                                        \
-    "{\"kind\":\"moe\",\"experts\":8,\"choices\":2,\"inner\":16,\"shared_inner\":16,\"activation\":\"swiglu\","        \
-    "\"gates\":\"softmax_of_all\",\"gate_scale\":2.5,\"dropless\":true,\"balance_loss\":0.001,\"norm\":\"rms_norm\"}"
-#define LATENT(more)                                                                                                   \
-    "{\"kind\":\"latent_attention\",\"heads\":4,\"kv_rank\":8,\"plain_dim\":8,\"rope_dim\":4,\"value_dim\":8,"         \
-    "\"rope_base\":10000,\"norm\":\"rms_norm\"" more "}"
-    static const char *const bodies[] = {
-        BODY("{\"repeat\":2,\"layers\":[" LATENT(",\"query_rank\":8") "," DENSE "]},{\"repeat\":4,\"layers\":[" LATENT(
-            ",\"query_rank\":8") "," EXPERTS "]}"),
-        BODY("{\"repeat\":3,\"layers\":[" LATENT("") "," EXPERTS "]}"),
-        BODY(ATTENTION(
-            ",\"qk_norm\":\"head\",\"rope_base\":10000") ",{\"kind\":\"moe\",\"experts\":8,\"choices\":2,"
-                                                         "\"inner\":16,\"shared_inner\":16,\"shared_gate\":true,"
-                                                         "\"activation\":\"swiglu\",\"gates\":\"sigmoid_of_chosen\","
-                                                         "\"router_correction\":true,\"expert_groups\":4,\"chosen_"
-                                                         "groups\":2,\"dropless\":true,\"norm\":\"rms_norm\"}"),
-        BODY("{\"repeat\":3,\"layers\":[" ATTENTION(
-            ",\"sliding_window\":4,\"rope_base\":10000") "," DENSE "," ATTENTION(",\"rope_base\":10000") "," DENSE
-                                                                                                         "]}"),
-        BODY(ATTENTION(",\"rope_base\":500000,\"rope_factor\":8,\"rope_low_frequency_factor\":1,"
-                       "\"rope_high_frequency_factor\":4,\"rope_original_positions\":8192") "," DENSE),
-        BODY(ATTENTION(",\"rope_base\":10000,\"rope_dim\":2,\"qkv_bias\":true") "," DENSE),
-        BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"layer_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
-             "\"activation\":\"squared_relu\",\"norm\":\"layer_norm\"}"),
-    };
-    for (size_t i = 0; i < 2 * sizeof bodies / sizeof *bodies; i++) {
-        const struct target *target = target_find(both[i % 2].name);
-        char body[4096];
-        snprintf(body, sizeof body, "%s", bodies[i / 2]);
-        const char *norm = strstr(body, "layer_norm") ? "\"layer_norm\"" : "\"rms_norm\"";
-        char *head = strstr(body, "\"head\",\"norm\":\"none\""), whole[4200];
-        snprintf(whole, sizeof whole, "%.*s\"head\",\"norm\":%s%s", (int)(head - body), body, norm,
-                 head + strlen("\"head\",\"norm\":\"none\""));
-        struct model *model = model_of_text(whole);
-        struct graph *graph = graph_of(model, 1, 8, 128);
-        struct launch launch = launch_plain;
-        struct launch_files files = { 0 };
-        struct launch_read read = { 0 };
-        struct arena arena = { 0 };
-        struct error err = { 0 };
-        launch.batch = 8;
-        launch.data = 2;
-        launch.sequence = 8;
-        launch.bucket_bytes = 400;
-        struct launch_context context = { .model = model, .graph = graph };
-        const struct target_rule *rule = target_broken_rule(target, &launch, &context);
-        struct text why = { 0 };
-        if (rule && rule->detail)
-            rule->detail(&why, &launch, &context);
-        ck_assert_msg(!rule, "%s: %s: %s", whole, rule ? rule->name : "", why.data ? why.data : "");
-        ck_assert(target->write(&files, &launch, &context));
-        const struct text *text = file_named(&files, both[i % 2].file);
-        ck_assert_msg(target->read(&read, &arena, "file", text->data, text->length, &err), "%s\n%s", err.message,
-                      text->data);
-        ck_assert(launch_equal(&launch, &read.launch));
-        check_model(model, read.model, 8);
-        context.model = read.model; /* the arguments say all of what was read */
-        ck_assert_ptr_null(target_broken_rule(target, &launch, &context));
-        model_free(read.model);
-        launch_files_free(&files);
-        arena_free(&arena);
-        graph_free(graph);
-        model_free(model);
-    }
-}
-END_TEST
-
-/* What no argument says is refused by the field's name. */
-START_TEST(test_models_that_have_no_arguments)
-{
-    static const struct {
-        const char *body, *words;
-    } cases[] = {
-        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
-               "\"activation\":\"relu\",\"norm\":\"rms_norm\"}"),
-          "activation" },
-        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
-               "\"activation\":\"swiglu\",\"norm\":\"layer_norm\"}"),
-          "norm of layer mlp" },
-        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\",\"causal\":false},{\"kind\":\"mlp\","
-               "\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"),
-          "causal" },
-        { BODY("{\"kind\":\"mlp\",\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"},{\"kind\":\"mlp\","
-               "\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"),
-          "kind mlp" },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct model *model = model_of_text(cases[i].body);
-        struct launch launch = launch_plain;
-        struct text why = { 0 };
-        launch.batch = 1;
-        launch.sequence = 8;
-        struct launch_context context = { .model = model };
-        const struct target_rule *rule = target_broken_rule(megatron(), &launch, &context);
-        ck_assert_msg(rule && strcmp(rule->name, "model") == 0, "%s", rule ? rule->name : "accepted");
-        rule->detail(&why, &launch, &context);
-        ck_assert_msg(strstr(why.data, cases[i].words), "%s: %s", cases[i].words, why.data);
-        text_free(&why);
-        model_free(model);
-    }
-}
-END_TEST
-
 static Suite *target_megatron_suite(void)
 {
     Suite *suite = suite_create("target_megatron");
     CHECK_ADD_LOOP(suite, test_round_trip, 2 * (int)(sizeof models / sizeof *models));
     CHECK_ADD_LOOP(suite, test_golden, 2 * (int)(sizeof launches_by_hand / sizeof *launches_by_hand));
-    CHECK_ADD(suite, test_models_that_have_arguments);
     CHECK_ADD(suite, test_command_line);
     CHECK_ADD(suite, test_more_devices);
     CHECK_ADD(suite, test_script);
@@ -671,7 +538,6 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD(suite, test_named_recipes);
     CHECK_ADD(suite, test_recipes);
     CHECK_ADD(suite, test_layouts);
-    CHECK_ADD(suite, test_models_that_have_no_arguments);
     return suite;
 }
 CHECK_MAIN(target_megatron_suite)

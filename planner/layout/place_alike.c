@@ -138,8 +138,8 @@ static int64_t place_group(struct place_work *w, const struct groups *g, int tur
     bool looks = true;
     for (struct placed *at = g->placed, *end = at + turn; at < end && looks; at++)
         if (at->high > passed.top && (at->coarse & g->coarse[group]) && meet(g, group, at->group))
-            looks = pass(&passed, bytes, true, at->low, at->high);
-    int64_t low = found(&passed);
+            looks = pass_placed(&passed, bytes, true, at->low, at->high);
+    int64_t low = gap_passed(&passed);
     for (int i = g->first[group]; i < g->first[group + 1]; i++)
         w->offset[g->item[i]] = low;
     for (; turn > 0 && g->placed[turn - 1].low > low; turn--)

@@ -179,7 +179,7 @@ void place_lists_add(struct place_work *w, int turn)
 
 static inline bool pass_spot(struct passed *p, const struct place_item *want, const struct spot *at)
 {
-    return pass(p, want->bytes, (at->first <= want->last) & (at->last >= want->first), at->low, at->high);
+    return pass_placed(p, want->bytes, (at->first <= want->last) & (at->last >= want->first), at->low, at->high);
 }
 
 /* Finds the tightest gap between the placed items that live beside the item; else the top of them. b: another list, or
@@ -196,7 +196,7 @@ static int64_t find_gap(const struct spots *a, const struct spots *b, const stru
         looks = pass_spot(&passed, want, x++);
     while (looks && y < y_end)
         looks = pass_spot(&passed, want, y++);
-    return found(&passed);
+    return gap_passed(&passed);
 }
 
 /* Finds the tightest gap for an item with two lives. */
@@ -206,10 +206,10 @@ static int64_t find_gap_twice(const struct spots *spots, const struct place_item
     for (const struct spot *at = spots->list, *end = spots->count > 0 ? at + spots->count : at; at < end; at++) {
         bool beside = (at->first <= want->last && at->last >= want->first) ||
                       (at->first <= want->again_last && at->last >= want->again_first);
-        if (!pass(&passed, want->bytes, beside, at->low, at->high))
+        if (!pass_placed(&passed, want->bytes, beside, at->low, at->high))
             break;
     }
-    return found(&passed);
+    return gap_passed(&passed);
 }
 
 void place_lists_clear(struct place_work *w)
@@ -276,9 +276,9 @@ int64_t place_tree_gap(struct place_work *w, int64_t bytes)
     struct passed passed = nothing_passed;
     sort_beside(w->beside, w->beside_count);
     for (int i = 0; i < w->beside_count; i++)
-        if (!pass(&passed, bytes, true, w->beside[i].low, w->beside[i].high))
+        if (!pass_placed(&passed, bytes, true, w->beside[i].low, w->beside[i].high))
             break;
-    return found(&passed);
+    return gap_passed(&passed);
 }
 
 void place_tree_clear(struct place_work *w)

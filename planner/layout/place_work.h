@@ -47,7 +47,7 @@ struct passed {
 
 /* Passes a placed item. False when the gap before it is as wide as is wanted, and none is tighter. Few gaps are wide
  * enough: that is the one branch that can be foretold, whoever lives beside. */
-static inline bool pass(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
+static inline bool pass_placed(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
 {
     int64_t gap = low - p->top;
     if (__builtin_expect(beside & (gap >= bytes), false) && gap < p->best_size) {
@@ -60,7 +60,7 @@ static inline bool pass(struct passed *p, int64_t bytes, bool beside, int64_t lo
     return true;
 }
 
-static inline int64_t found(const struct passed *p)
+static inline int64_t gap_passed(const struct passed *p)
 {
     return p->best >= 0 ? p->best : p->top;
 }

@@ -1,0 +1,120 @@
+/* Models that Megatron-LM's arguments can say: their sizes come back to the last parameter; what none says is refused.
+ */
+#include "tests/megatron_launches.h"
+#include "tests/target_launches.h"
+
+/* Latent attention, first blocks without experts, shared experts, windows in a pattern. */
+START_TEST(test_models_that_have_arguments)
+{
+#define DENSE "{\"kind\":\"mlp\",\"inner\":64,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"
+#define EXPERTS                                                                                                        \
+    "{\"kind\":\"moe\",\"experts\":8,\"choices\":2,\"inner\":16,\"shared_inner\":16,\"activation\":\"swiglu\","        \
+    "\"gates\":\"softmax_of_all\",\"gate_scale\":2.5,\"dropless\":true,\"balance_loss\":0.001,\"norm\":\"rms_norm\"}"
+#define LATENT(more)                                                                                                   \
+    "{\"kind\":\"latent_attention\",\"heads\":4,\"kv_rank\":8,\"plain_dim\":8,\"rope_dim\":4,\"value_dim\":8,"         \
+    "\"rope_base\":10000,\"norm\":\"rms_norm\"" more "}"
+    static const char *const bodies[] = {
+        BODY("{\"repeat\":2,\"layers\":[" LATENT(",\"query_rank\":8") "," DENSE "]},{\"repeat\":4,\"layers\":[" LATENT(
+            ",\"query_rank\":8") "," EXPERTS "]}"),
+        BODY("{\"repeat\":3,\"layers\":[" LATENT("") "," EXPERTS "]}"),
+        BODY(ATTENTION(
+            ",\"qk_norm\":\"head\",\"rope_base\":10000") ",{\"kind\":\"moe\",\"experts\":8,\"choices\":2,"
+                                                         "\"inner\":16,\"shared_inner\":16,\"shared_gate\":true,"
+                                                         "\"activation\":\"swiglu\",\"gates\":\"sigmoid_of_chosen\","
+                                                         "\"router_correction\":true,\"expert_groups\":4,\"chosen_"
+                                                         "groups\":2,\"dropless\":true,\"norm\":\"rms_norm\"}"),
+        BODY("{\"repeat\":3,\"layers\":[" ATTENTION(
+            ",\"sliding_window\":4,\"rope_base\":10000") "," DENSE "," ATTENTION(",\"rope_base\":10000") "," DENSE
+                                                                                                         "]}"),
+        BODY(ATTENTION(",\"rope_base\":500000,\"rope_factor\":8,\"rope_low_frequency_factor\":1,"
+                       "\"rope_high_frequency_factor\":4,\"rope_original_positions\":8192") "," DENSE),
+        BODY(ATTENTION(",\"rope_base\":10000,\"rope_dim\":2,\"qkv_bias\":true") "," DENSE),
+        BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"layer_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
+             "\"activation\":\"squared_relu\",\"norm\":\"layer_norm\"}"),
+    };
+    for (size_t i = 0; i < 2 * sizeof bodies / sizeof *bodies; i++) {
+        const struct target *target = target_find(both[i % 2].name);
+        char body[4096];
+        snprintf(body, sizeof body, "%s", bodies[i / 2]);
+        const char *norm = strstr(body, "layer_norm") ? "\"layer_norm\"" : "\"rms_norm\"";
+        char *head = strstr(body, "\"head\",\"norm\":\"none\""), whole[4200];
+        snprintf(whole, sizeof whole, "%.*s\"head\",\"norm\":%s%s", (int)(head - body), body, norm,
+                 head + strlen("\"head\",\"norm\":\"none\""));
+        struct model *model = model_of_text(whole);
+        struct graph *graph = graph_of(model, 1, 8, 128);
+        struct launch launch = launch_plain;
+        struct launch_files files = { 0 };
+        struct launch_read read = { 0 };
+        struct arena arena = { 0 };
+        struct error err = { 0 };
+        launch.batch = 8;
+        launch.data = 2;
+        launch.sequence = 8;
+        launch.bucket_bytes = 400;
+        struct launch_context context = { .model = model, .graph = graph };
+        const struct target_rule *rule = target_broken_rule(target, &launch, &context);
+        struct text why = { 0 };
+        if (rule && rule->detail)
+            rule->detail(&why, &launch, &context);
+        ck_assert_msg(!rule, "%s: %s: %s", whole, rule ? rule->name : "", why.data ? why.data : "");
+        ck_assert(target->write(&files, &launch, &context));
+        const struct text *text = file_named(&files, both[i % 2].file);
+        ck_assert_msg(target->read(&read, &arena, "file", text->data, text->length, &err), "%s\n%s", err.message,
+                      text->data);
+        ck_assert(launch_equal(&launch, &read.launch));
+        check_model(model, read.model, 8);
+        context.model = read.model; /* the arguments say all of what was read */
+        ck_assert_ptr_null(target_broken_rule(target, &launch, &context));
+        model_free(read.model);
+        launch_files_free(&files);
+        arena_free(&arena);
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
+/* What no argument says is refused by the field's name. */
+START_TEST(test_models_that_have_no_arguments)
+{
+    static const struct {
+        const char *body, *words;
+    } cases[] = {
+        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
+               "\"activation\":\"relu\",\"norm\":\"rms_norm\"}"),
+          "activation" },
+        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
+               "\"activation\":\"swiglu\",\"norm\":\"layer_norm\"}"),
+          "norm of layer mlp" },
+        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\",\"causal\":false},{\"kind\":\"mlp\","
+               "\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"),
+          "causal" },
+        { BODY("{\"kind\":\"mlp\",\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"},{\"kind\":\"mlp\","
+               "\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"),
+          "kind mlp" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model = model_of_text(cases[i].body);
+        struct launch launch = launch_plain;
+        struct text why = { 0 };
+        launch.batch = 1;
+        launch.sequence = 8;
+        struct launch_context context = { .model = model };
+        const struct target_rule *rule = target_broken_rule(megatron(), &launch, &context);
+        ck_assert_msg(rule && strcmp(rule->name, "model") == 0, "%s", rule ? rule->name : "accepted");
+        rule->detail(&why, &launch, &context);
+        ck_assert_msg(strstr(why.data, cases[i].words), "%s: %s", cases[i].words, why.data);
+        text_free(&why);
+        model_free(model);
+    }
+}
+END_TEST
+
+static Suite *target_megatron_models_suite(void)
+{
+    Suite *suite = suite_create("target_megatron_models");
+    CHECK_ADD(suite, test_models_that_have_arguments);
+    CHECK_ADD(suite, test_models_that_have_no_arguments);
+    return suite;
+}
+CHECK_MAIN(target_megatron_models_suite)
