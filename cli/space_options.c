@@ -416,7 +416,6 @@ struct search_options space_search_options(const struct space_options *options, 
                    .now_ns = now,
                    .spent_ns = spent,
                    .cancelled = cancelled,
-                   .parallel_for = on_threads,
-                   .threads = thread_count(options) },
+                   .workers = { (void *)(uintptr_t)options, on_threads, thread_count(options) } },
     };
 }

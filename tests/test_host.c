@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct folder {
@@ -362,6 +363,46 @@ START_TEST(parallel_work_is_done_once_each)
 }
 END_TEST
 
+struct nest {
+    int visits[3][50], forked[2];
+};
+
+static void count_within(void *context, int index)
+{
+    parallel_for(3, 50, count_visit, ((struct nest *)context)->visits[index]);
+}
+
+static void *count_beside(void *context)
+{
+    for (int i = 0; i < 100; i++)
+        parallel_for(4, 50, count_visit, context);
+    return NULL;
+}
+
+/* Pieces of work that hand out work themselves, beside another thread that does, and in a process that was forked
+ * since.
+ */
+START_TEST(parallel_work_needs_nobody_else)
+{
+    static struct nest nest;
+    pthread_t other;
+    parallel_for(3, 3, count_within, &nest);
+    ck_assert_int_eq(pthread_create(&other, NULL, count_beside, nest.visits[0]), 0);
+    count_beside(nest.visits[1]);
+    pthread_join(other, NULL);
+    for (int i = 0; i < 150; i++)
+        ck_assert_int_eq(nest.visits[i / 50][i % 50], i < 100 ? 101 : 1);
+    pid_t child = fork();
+    if (child == 0) {
+        parallel_for(2, 2, count_visit, nest.forked);
+        _exit(nest.forked[0] == 1 && nest.forked[1] == 1 ? 0 : 1);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* Squares of the even ones; what is odd sleeps, and 5 dies. */
 static void square(void *context, int index, void *answer)
 {
@@ -426,6 +467,7 @@ static Suite *host_suite(void)
     tcase_add_test(tcase, the_machine_is_described);
     tcase_add_test(tcase, broken_catalogues_are_named);
     tcase_add_test(tcase, parallel_work_is_done_once_each);
+    tcase_add_test(tcase, parallel_work_needs_nobody_else);
     tcase_add_test(tcase, work_apart_is_answered_late_or_dead);
     tcase_add_test(tcase, unknown_processors_get_their_kernels);
     suite_add_tcase(suite, tcase);

@@ -146,7 +146,7 @@ static int compare_alike(struct world *w, const struct price_key *key, const str
     struct arena scratch = { 0 };
     struct price_table table;
     struct error err = { 0 };
-    ck_assert_msg(price_layers(&table, &scratch, &w->bench.book, key, strategy, 1, NULL, &err), "%s", err.message);
+    ck_assert_msg(price_layers(&table, &scratch, &w->bench.book, key, strategy, 1, &err), "%s", err.message);
     const struct sample_place *place = w->bench.book.places;
     while (place->used < w->bench.book.uses) /* the last asked for */
         place = place->next;
@@ -156,7 +156,7 @@ static int compare_alike(struct world *w, const struct price_key *key, const str
     int shared = 0;
     struct layer_price *together = arena_alloc(&scratch, bytes, 1);
     ck_assert_ptr_nonnull(together);
-    memcpy(together, sample_prices(sample, &w->facts, &w->bench.book.kernels, true, SAMPLE_WHOLE, &workspace_bytes),
+    memcpy(together, sample_prices(sample, &w->facts, w->bench.book.kernels[0], true, SAMPLE_WHOLE, &workspace_bytes),
            bytes);
     for (int k = 0; k < sample->list_count; k++) {
         int i = sample->listed[k];

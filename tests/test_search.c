@@ -469,7 +469,7 @@ START_TEST(order_of_work_changes_nothing)
     struct search_result *one = run_search(&world, &options);
     for (size_t i = 0; i < (share_stride() > 1 ? 1 : sizeof threads / sizeof *threads); i++) {
         int pieces = 0;
-        options.calls = (struct search_calls){ .self = &pieces, .parallel_for = backwards, .threads = threads[i] };
+        options.calls.workers = (struct workers){ &pieces, backwards, threads[i] };
         struct search_result *other = run_search(&world, &options);
         ck_assert_int_gt(pieces, 8);
         check_alike(one, other);

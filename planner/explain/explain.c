@@ -112,34 +112,28 @@ struct opening {
     const struct facts *const *facts;
     struct account *out;
     struct error *errors;
+    int first;
 };
 
 static void open_account(void *context, int index)
 {
     const struct opening *o = context;
+    index += o->first;
     account_open(&o->out[index], o->explained, o->facts[index], &o->errors[index]);
-}
-
-static void open_later_account(void *context, int index)
-{
-    open_account(context, index + 1);
 }
 
 bool explainer_accounts(struct explainer *e, const struct explained *explained, const struct facts *const *facts,
                         int count, struct account *out, struct error *err)
 {
     struct opening opening = { e->known[find_known(e, explained->plan)].explained, facts, out,
-                               arena_alloc(&e->arena, (size_t)count, sizeof *opening.errors) };
+                               arena_alloc(&e->arena, (size_t)count, sizeof *opening.errors), 0 };
     memset(out, 0, (size_t)count * sizeof *out);
     bool good = (opening.errors || fail_memory(err)) && explained_lower(opening.explained, &e->paces, err);
     if (good) {
-        const struct search_calls *calls = &e->options.calls;
         open_account(&opening, 0); /* it completes what the plan keeps of its programs, which the others only read */
-        if (calls->parallel_for && out[0].stage_count > 0)
-            calls->parallel_for(calls->self, count - 1, open_later_account, &opening);
-        else
-            for (int i = 0; i + 1 < count; i++)
-                open_later_account(&opening, i);
+        opening.first = 1;
+        if (out[0].stage_count > 0)
+            workers_each(&e->options.calls.workers, count - 1, open_account, &opening);
     }
     explained_drop(opening.explained, &e->paces);
     for (int i = 0; i < count; i++) { /* what was opened is closed with the explainer */
@@ -285,7 +279,7 @@ static void run_query(void *context, int index)
     if (all->listed)
         options.calls.progress = NULL;
     if (all->count > 1)
-        options.calls.parallel_for = NULL;
+        options.calls.workers = (struct workers){ 0 };
     options.calls.spent_ns = NULL;
     query->asked = true;
     const struct explainer *e = all->e;
@@ -296,18 +290,13 @@ static void run_query(void *context, int index)
 
 static void ask(struct explainer *e, struct query *queries, int count, bool listed)
 {
-    const struct search_calls *calls = &e->options.calls;
     struct queries all = { e, queries, count, listed, { 0 } };
     int begun = 0; /* long searches first, so that no thread is left alone with one */
     for (int near = 0; near <= 1; near++)
         for (int i = 0; i < count; i++)
             if (queries[i].near == near)
                 all.order[begun++] = i;
-    if (calls->parallel_for && count > 1)
-        calls->parallel_for(calls->self, count, run_query, &all);
-    else
-        for (int i = 0; i < count; i++)
-            run_query(&all, i);
+    workers_each(&e->options.calls.workers, count, run_query, &all);
 }
 
 static bool take_result_of(struct explainer *e, struct query *query, struct solution *out, struct error *err)
@@ -391,7 +380,7 @@ bool explainer_solve_all(struct explainer *e, struct query *queries, int count, 
 {
     const struct search_calls *calls = &e->options.calls;
     bool good = true;
-    int most = calls->parallel_for && calls->threads > 1 ? MOST_QUERIES : 1;
+    int most = workers_at_once(&calls->workers) > 1 ? MOST_QUERIES : 1;
     for (int first = 0; good && first < count && !explainer_ends(e); first += most) {
         int end = first + most < count ? first + most : count;
         if (calls->progress)

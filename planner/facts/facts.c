@@ -62,14 +62,6 @@ struct facts facts_of_type(const struct facts *facts, int type, const struct clu
     return (struct facts){ alone, facts_profile(facts, type), facts->framework };
 }
 
-static bool has_device(const struct cluster *cluster, const struct profile *profile)
-{
-    for (int t = 0; t < cluster->type_count; t++)
-        if (speaks_of(profile, &cluster->types[t].device))
-            return true;
-    return false;
-}
-
 static bool refuse(const struct cluster *cluster, const struct profile *profile, struct error *err)
 {
     struct text names = { 0 };
@@ -94,9 +86,13 @@ static bool refuse(const struct cluster *cluster, const struct profile *profile,
 bool facts_check(const struct facts *facts, struct error *err)
 {
     const struct cluster *cluster = facts->cluster;
-    for (const struct profile *p = facts->profile; p; p = p->next)
-        if (!has_device(cluster, p) && (*p->device || cluster->type_count > 1))
+    for (const struct profile *p = facts->profile; p; p = p->next) {
+        bool known = false;
+        for (int t = 0; t < cluster->type_count; t++)
+            known |= speaks_of(p, &cluster->types[t].device);
+        if (!known && (*p->device || cluster->type_count > 1))
             return refuse(cluster, p, err);
+    }
     return true;
 }
 

@@ -2,6 +2,7 @@
  * nothing fits. */
 #ifndef CLEAVE_POOL_ANSWER_H
 #define CLEAVE_POOL_ANSWER_H
+#include "base/workers.h"
 #include "planner/tables/certificate_hash.h"
 #include "planner/estimate/estimate.h"
 #include "planner/cut/partition.h"
@@ -37,10 +38,7 @@ struct search_calls {
     /* Is told now and then by the thread that asked; self is the `watcher`. May be NULL. */
     void (*progress)(void *self, int solved, int total, int64_t best_ns);
     void *watcher;
-    /* Calls body(context, i) for i in 0..count-1, on any threads, and returns when all are done; may be NULL: one after
-     * the other. The answer does not depend on it. now_ns and cancelled are called from those threads. */
-    void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
-    int threads; /* of parallel_for; below 2: one */
+    struct workers workers; /* the answer does not depend on them; now_ns and cancelled are called from their threads */
 };
 /* A plan that another search found: how long it is by the walk and simulated, and what judging it took. */
 struct search_peer {

@@ -13,8 +13,8 @@
 static bool try_moves(struct run *run, const struct candidate *c, const struct move_kind *kind, int at, int all,
                       int count, int kept, struct candidate *tried)
 {
-    struct candidate ranked[RUN_MOST_AT_ONCE];
-    int place[RUN_MOST_AT_ONCE], plans = 0;
+    struct candidate ranked[WORKERS_MOST_AT_ONCE];
+    int place[WORKERS_MOST_AT_ONCE], plans = 0;
     for (int i = 0; i < count; i++) {
         if (!kind->make(run, c, (at + i) % all, kept, &tried[i])) {
             for (int k = 0; k < i; k++)
@@ -45,8 +45,8 @@ static bool descend(struct run *run, struct candidate *c, const struct move_kind
     int64_t each = visits_of(c->plan);
     int all = kind->count(run, c);
     for (int still = 0, at = 0; still < all && *visits >= each;) {
-        struct candidate tried[RUN_MOST_AT_ONCE];
-        int count = (int)min_i64(run_at_once(run), min_i64(all - still, *visits / each));
+        struct candidate tried[WORKERS_MOST_AT_ONCE];
+        int count = (int)min_i64(workers_at_once(&run->options->calls.workers), min_i64(all - still, *visits / each));
         bool better = false;
         if (!try_moves(run, c, kind, at, all, count, kept, tried))
             return false;

@@ -38,21 +38,16 @@ bool judge_plan(const struct run *run, const struct plan *plan, const struct pri
     return good;
 }
 
-static bool is_listed(const struct search_result *result, const struct plan *plan)
-{
-    for (int i = 0; i < result->plan_count; i++)
-        if (plan_hash(result->plans[i].plan) == plan_hash(plan))
-            return true;
-    return false;
-}
-
 bool judge_list_plan(struct search_result *result, const struct search_plan *plan, int top)
 {
     int place = result->plan_count;
     int64_t step_ns = plan->estimate->prediction.step_ns;
     while (place > 0 && result->plans[place - 1].estimate->prediction.step_ns > step_ns)
         place--;
-    if (place == top || is_listed(result, plan->plan))
+    for (int i = 0; i < result->plan_count; i++)
+        if (plan_hash(result->plans[i].plan) == plan_hash(plan->plan))
+            return false;
+    if (place == top)
         return false;
     if (result->plan_count == top) {
         struct search_plan *last = &result->plans[--result->plan_count];

@@ -75,7 +75,7 @@ static bool make_next(struct run *run, struct round *round, const struct move_ki
                       struct candidate *made, int *count)
 {
     const struct candidate *from = round->from;
-    int all = kind ? kind->count(run, from) : round->near_count, most = run_at_once(run);
+    int all = kind ? kind->count(run, from) : round->near_count, most = workers_at_once(&run->options->calls.workers);
     int64_t visits = (int64_t)from->plan->micro_batch_count * from->plan->layer_count;
     for (*count = 0; *at < all && *count < most && (round->visits_left -= visits) >= 0; ++*at) {
         struct candidate *next = &made[*count];
@@ -94,7 +94,7 @@ static bool make_next(struct run *run, struct round *round, const struct move_ki
 static bool look_around(struct run *run, struct round *round, const struct move_kind *kind)
 {
     for (int at = 0, count; at >= 0 && !run_stops(run);) {
-        struct candidate made[RUN_MOST_AT_ONCE];
+        struct candidate made[WORKERS_MOST_AT_ONCE];
         if (!make_next(run, round, kind, &at, made, &count) || !rank_moved(run, made, count, round->most_ns))
             return false;
         bool good = true;

@@ -113,7 +113,7 @@ static bool walk_all(struct run *run, struct candidate *candidates, int count, i
     struct walks walks = { run, candidates, below_ns, calloc((size_t)max_i64(count, 1), sizeof *walks.errors) };
     if (!walks.errors)
         return fail_memory(run->err);
-    run_parallel(run, count, walk_one, &walks);
+    workers_each(&run->options->calls.workers, count, walk_one, &walks);
     for (int i = 0; i < count && run->err->kind == ERROR_NONE; i++)
         *run->err = walks.errors[i];
     free(walks.errors);

@@ -20,22 +20,6 @@ bool run_stops(struct run *run)
     return run->stopped;
 }
 
-int run_at_once(const struct run *run)
-{
-    const struct search_calls *calls = &run->options->calls;
-    return calls->parallel_for ? (int)min_i64(max_i64(calls->threads, 1), RUN_MOST_AT_ONCE) : 1;
-}
-
-void run_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context)
-{
-    const struct search_calls *calls = &run->options->calls;
-    if (calls->parallel_for)
-        calls->parallel_for(calls->self, count, body, context);
-    else
-        for (int i = 0; i < count; i++)
-            body(context, i);
-}
-
 struct arena *run_arena(struct run *run)
 {
     struct owned_arena *owned = arena_alloc(&run->arena, 1, sizeof *owned);
@@ -46,7 +30,7 @@ struct arena *run_arena(struct run *run)
     return &owned->arena;
 }
 
-static bool stops(void *self)
+bool run_stops_of(void *self)
 {
     return run_stops(self);
 }
@@ -159,7 +143,7 @@ bool run_problem(struct run *run, int config, const struct price_table *table, i
     out->node_limit = FEW_NODES;
     out->most_nodes = ENOUGH_NODES;
     out->gap_ppm = run->options->gap_ppm;
-    out->stops = stops;
+    out->stops = run_stops_of;
     out->self = run;
     return true;
 }

@@ -46,8 +46,6 @@ struct candidate {
     bool simulated;       /* judged, and not for want of memory */
     bool polished;        /* its neighbours had their turn (polish.c) */
 };
-/* Limits how many pieces of work are done at once. */
-enum { RUN_MOST_AT_ONCE = 16 };
 /* An arena for one piece of work, which the run keeps as long as it lasts. */
 struct owned_arena {
     struct arena arena;
@@ -102,10 +100,7 @@ struct run {
 bool run_is_cancelled(struct run *run); /* run->stopped remembers it */
 /* True when time limit or cancellation end the search now; run->stopped remembers it. */
 bool run_stops(struct run *run);
-/* Calls body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
-void run_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
-/* Tells how many of these pieces of work are done at once: at least 1, at most RUN_MOST_AT_ONCE. */
-int run_at_once(const struct run *run);
+bool run_stops_of(void *self);            /* the same, of a run, for whom it calls */
 struct arena *run_arena(struct run *run); /* freed with the run; NULL: out of memory */
 /* True when both have as many stages, tensor and expert ranks, and several meshes for a stage or not. */
 bool run_same_family(const struct run *run, int config, int other);

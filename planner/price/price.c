@@ -3,13 +3,10 @@
  * say, and nothing is written twice. */
 #include "planner/price/price.h"
 #include "base/num.h"
-#include "models/model.h"
+#include "planner/price/book.h"
 #include "planner/price/known.h"
-#include "planner/price/sample.h"
 #include <math.h>
 #include <string.h>
-
-enum { SAMPLE_ROOM_BYTES = 1 << 27 };
 
 int price_strategy(const struct price_table *table, const struct plan_layer *layer)
 {
@@ -18,155 +15,6 @@ int price_strategy(const struct price_table *table, const struct plan_layer *lay
             return i;
     return -1;
 }
-
-/* ---- the book ---- */
-
-/* Folds the model to two copies of each block, which give a layer its like before and behind it. */
-static bool fold_model(struct price_book *book)
-{
-    struct model *folded = arena_alloc(&book->arena, 1, sizeof *folded);
-    struct model_block *blocks = arena_alloc(&book->arena, (size_t)book->model->block_count, sizeof *blocks);
-    if (!folded || !blocks)
-        return false;
-    *folded = *book->model;
-    for (int b = 0; b < folded->block_count; b++) {
-        blocks[b] = folded->blocks[b];
-        blocks[b].count = (int)min_i64(2, blocks[b].count);
-    }
-    folded->blocks = blocks;
-    book->folded = folded;
-    return true;
-}
-
-bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
-                     int64_t sequence, enum dtype dtype, const struct optimizer *optimizer, bool clips,
-                     struct error *err)
-{
-    *book = (struct price_book){ .model = model,
-                                 .facts = facts,
-                                 .class_count = class_count,
-                                 .sequence = sequence,
-                                 .dtype = dtype,
-                                 .optimizer = *optimizer,
-                                 .clips = clips,
-                                 .sample_room_bytes = SAMPLE_ROOM_BYTES };
-    if (fold_model(book))
-        return true;
-    price_book_close(book);
-    return fail_memory(err);
-}
-
-void price_book_close(struct price_book *book)
-{
-    for (struct sample_place *place = book->places; place; place = place->next)
-        sample_free(place->sample);
-    memo_free(&book->shapes);
-    for (size_t i = 0; i < sizeof book->kept / sizeof *book->kept; i++)
-        graph_free(book->kept[i].graph);
-    arena_free(&book->arena);
-    memo_free(&book->known);
-    *book = (struct price_book){ 0 };
-}
-
-static int sample_micro_batches(const struct price_key *key)
-{
-    return key->alone ? 1 : 2;
-}
-
-static bool is_graph_of(const struct kept_graph *kept, int64_t batch, const struct price_key *key)
-{
-    return kept->graph && kept->graph->batch == batch && kept->vocab_multiple == key->vocab_multiple;
-}
-
-static bool want_graph(struct price_book *book, const struct price_key *key, struct error *err)
-{
-    enum { KEPT = sizeof book->kept / sizeof *book->kept, FEW = 4, FEW_CLASSES = 64 };
-    int64_t batch = sample_micro_batches(key) * mesh_data(&key->mesh) * key->micro;
-    int at = 0, last = (book->class_count <= FEW_CLASSES ? KEPT : FEW) - 1; /* of different layers each is large */
-    while (at < last && !is_graph_of(&book->kept[at], batch, key))
-        at++;
-    struct kept_graph wanted = book->kept[at];
-    if (!is_graph_of(&wanted, batch, key)) {
-        graph_free(wanted.graph);
-        wanted = (struct kept_graph){ .vocab_multiple = key->vocab_multiple };
-    }
-    memmove(&book->kept[1], &book->kept[0], (size_t)at * sizeof wanted);
-    book->kept[0] = wanted;
-    book->graph = NULL;
-    if (!wanted.graph &&
-        !graph_build(&book->kept[0].graph, book->folded, batch, book->sequence, key->vocab_multiple, err))
-        return false;
-    book->graph = book->kept[0].graph;
-    return book->graph->class_count == book->class_count ||
-           fail_kind(err, ERROR_BUG, "search: the folded model does not have all %d classes of layers",
-                     book->class_count);
-}
-
-static struct sample_place *new_place(struct price_book *book)
-{
-    struct sample_place *place = arena_alloc(&book->arena, 1, sizeof *place);
-    if (place) {
-        place->next = book->places;
-        book->places = place;
-    }
-    return place;
-}
-
-/* Lets the longest unused go when all take too much memory: models of thousands of layers have such samples. */
-static void make_room(struct price_book *book)
-{
-    while (book->sample_bytes > book->sample_room_bytes) {
-        struct sample_place *oldest = NULL;
-        for (struct sample_place *place = book->places; place; place = place->next)
-            if (place->sample && (!oldest || place->used < oldest->used))
-                oldest = place;
-        sample_free(oldest->sample);
-        oldest->sample = NULL;
-        book->sample_bytes -= oldest->bytes;
-    }
-}
-
-/* Gives a sample of the sizes asked for: one that was lowered for others, or a new one. */
-static bool want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
-                        const struct plan_layer *layer, int stages, struct error *err)
-{
-    struct sample_shape shape = { .mesh = key->mesh,
-                                  .layer = *layer,
-                                  .stages = stages,
-                                  .micro_batches = sample_micro_batches(key),
-                                  .prefetch = layer->zero >= 3 ? key->prefetch : 0, /* nothing else is gathered */
-                                  .loss_chunks = key->loss_chunks,
-                                  .vocab_multiple = key->vocab_multiple,
-                                  .bucket_bytes = key->bucket_bytes,
-                                  .dtype = book->dtype,
-                                  .optimizer = book->optimizer,
-                                  .clips = book->clips };
-    if (!want_graph(book, key, err))
-        return false;
-    bool known;
-    int64_t words[SAMPLE_SHAPE_WORDS];
-    size_t count = (size_t)sample_shape_words(&shape, words);
-    struct sample_place **at = memo_place(&book->shapes, words, count, sizeof *at, &known), *place;
-    if (!at)
-        return fail_memory(err);
-    while (*at && (*at)->sample && !sample_resize((*at)->sample, book->graph, &key->mesh))
-        at = &(*at)->alike;
-    if (!*at && !(*at = new_place(book)))
-        return fail_memory(err);
-    place = *at;
-    if (!place->sample) {
-        make_room(book);
-        if (!sample_open(&place->sample, book->graph, &shape, err))
-            return false;
-        place->bytes = sample_bytes(place->sample);
-        book->sample_bytes += place->bytes;
-    }
-    place->used = ++book->uses;
-    *out = place->sample;
-    return true;
-}
-
-/* ---- the table ---- */
 
 struct least_price price_least(const struct price_table *table, int class_index, int64_t most_ns)
 {
@@ -349,83 +197,120 @@ static struct price_key key_of_one(const struct price_key *key, const struct pla
     return own;
 }
 
-/* Prices the loss whole, since a stage may end between the product and it: *whole are the prices by layer of the folded
- * graph then, in the arena. */
-static bool price_whole_loss(struct layer_price **whole, struct arena *arena, struct price_book *book,
-                             const struct price_key *key, const struct plan_layer *layer, struct error *err)
+/* A strategy that is priced. sharded: ranks share the weights that its one rank has. whole: where the loss is cut into
+ * chunks it is priced whole, too, since a stage may end between the product and it. */
+struct pricing {
+    int strategy;
+    struct price_key own;
+    bool sharded, good;
+    struct wanted sample, whole;
+    struct error err;
+};
+/* Those that are priced at once. */
+struct wave {
+    struct price_table *table;
+    struct price_book *book;
+    const struct price_key *key;
+    struct pricing *jobs;
+    int count;
+};
+
+static bool prepare_job(struct wave *wave, struct pricing *job, int strategy, struct error *err)
 {
-    struct price_key whole_key = *key;
-    struct sample *sample;
-    int64_t workspace = 0;
-    whole_key.loss_chunks = 1;
-    if (!want_sample(&sample, book, &whole_key, layer, 1, err))
-        return false;
-    size_t layers = (size_t)book->graph->layer_count;
-    *whole = arena_alloc(arena, layers, sizeof **whole);
-    if (!*whole)
-        return fail_memory(err);
-    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, part_of(key), &workspace),
-           layers * sizeof **whole);
-    return true;
+    struct plan_layer layer = wave->table->strategies[strategy].layer;
+    *job = (struct pricing){ .strategy = strategy };
+    job->own = key_of_one(wave->key, &layer, &job->sharded);
+    layer.zero = job->sharded ? 0 : layer.zero;
+    if (job->own.alone)
+        memcpy(layer.dim, job->own.mesh.dim, sizeof layer.dim);
+    struct price_key whole = job->own;
+    whole.loss_chunks = 1;
+    return (wave->key->loss_chunks < 2 || book_look_up(&job->whole, wave->book, &whole, &layer, 1, err)) &&
+           book_look_up(&job->sample, wave->book, &job->own, &layer, 1, err);
 }
 
-/* Prices layers under one strategy. own: of the sample. sharded: ranks share the weights that its one rank has. */
-static void price_one(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
-                      const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
+static void price_job(void *context, int index, int lane)
 {
-    const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
-                                                       part_of(key), &table->workspace_bytes[strategy]);
-    if (sharded)
-        sample_join_shards(sample);
-    for (int l = 0; l < book->graph->layer_count; l++) {
+    struct wave *wave = context;
+    struct pricing *job = &wave->jobs[index];
+    struct price_table *table = wave->table;
+    const struct price_key *key = wave->key;
+    const struct facts *facts = wave->book->facts;
+    struct kernel_costs *kernels = wave->book->kernels[lane];
+    const struct graph *graph = job->sample.graph;
+    const struct layer_price *whole = NULL;
+    int64_t workspace_bytes = 0;
+    job->good = (key->loss_chunks < 2 || book_provide(&job->whole, &job->err)) && book_provide(&job->sample, &job->err);
+    if (!job->good)
+        return;
+    if (key->loss_chunks > 1)
+        whole = sample_prices(job->whole.sample, facts, kernels, job->own.accumulates, part_of(key), &workspace_bytes);
+    const struct layer_price *by_layer = sample_prices(job->sample.sample, facts, kernels, job->own.accumulates,
+                                                       part_of(key), &table->workspace_bytes[job->strategy]);
+    if (job->sharded)
+        sample_join_shards(job->sample.sample);
+    for (int l = 0; l < graph->layer_count; l++) {
         struct layer_price price =
-            beside_transfers(key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]), book->facts);
-        if (sharded)
+            beside_transfers(key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]), facts);
+        if (job->sharded)
             price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
-        int class_index = book->graph->layers[l].class_index;
+        int class_index = graph->layers[l].class_index;
         if (whole) {
 #define PRICE(member, kind) price.member = kind == LEAST ? min_i64(price.member, whole[l].member) : price.member;
 #include "planner/price/prices.def"
 #undef PRICE
         }
-        merge_price(&table->prices[class_index * table->strategy_count + strategy], &price);
+        merge_price(&table->prices[class_index * table->strategy_count + job->strategy], &price);
     }
 }
 
-static bool price_layer(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
-                        struct error *err)
+/* True when the last one wants a sample that another one wants, too: ranks that share nothing have one for several. */
+static bool meets(const struct wave *wave, const struct pricing *last)
 {
-    bool sharded;
-    struct plan_layer layer = table->strategies[strategy].layer;
-    struct price_key own = key_of_one(key, &layer, &sharded);
-    struct arena scratch = { 0 };
-    struct sample *sample;
-    struct layer_price *whole = NULL;
-    layer.zero = sharded ? 0 : layer.zero;
-    if (own.alone)
-        memcpy(layer.dim, own.mesh.dim, sizeof layer.dim);
-    bool good = (key->loss_chunks < 2 || price_whole_loss(&whole, &scratch, book, &own, &layer, err)) &&
-                want_sample(&sample, book, &own, &layer, 1, err);
-    if (good)
-        price_one(table, strategy, book, key, &own, sharded, sample, whole);
-    arena_free(&scratch);
+    for (const struct pricing *job = wave->jobs; job < last; job++)
+        if (job->sample.at == last->sample.at)
+            return true;
+    return false;
+}
+
+static bool price_wave(struct wave *wave, struct error *err)
+{
+    struct price_book *book = wave->book;
+    for (int lane = 0; lane < min_i64(workers_at_once(&book->workers), wave->count); lane++)
+        if (!book->kernels[lane] && !(book->kernels[lane] = arena_alloc(&book->arena, 1, sizeof *book->kernels[lane])))
+            return fail_memory(err);
+    workers_share(&book->workers, wave->count, price_job, wave);
+    bool good = true;
+    for (int i = 0; i < wave->count; i++) {
+        struct pricing *job = &wave->jobs[i];
+        bool kept = book_keep(book, &job->whole, &job->err);
+        kept = book_keep(book, &job->sample, &job->err) && kept;
+        good = good && ((job->good && kept) || fail_with(err, &job->err));
+    }
     return good;
 }
 
-/* Takes the prices of a strategy that gathers nothing, so that the prefetch does not matter. Ranks that share nothing
- * have no sharded ones. */
-static bool price_alike(struct price_table *table, int strategy, const struct price_table *like)
+/* Prices strategies, but for those that are known (strategies), NULL: none. */
+static bool price_strategies(struct price_table *table, struct price_book *book, const struct price_key *key,
+                             const bool *known, struct error *err)
 {
-    if (!like || strategy >= like->strategy_count || table->strategies[strategy].layer.zero >= 3)
-        return false;
-    for (int c = 0; c < table->class_count; c++) {
-        const struct layer_price *p = price_at(like, c, strategy);
-        if (p->gather_forward_ns > 0 || p->gather_backward_ns > 0)
+    int most = workers_at_once(&book->workers) > 1 ? WORKERS_MOST_AT_ONCE : 1; /* some take longer than others */
+    for (int i = 0; i < table->strategy_count;) {
+        struct pricing jobs[WORKERS_MOST_AT_ONCE];
+        struct wave wave = { table, book, key, jobs, 0 };
+        for (; i < table->strategy_count && wave.count < most; i++) {
+            struct pricing *job = &jobs[wave.count];
+            if (known && known[i])
+                continue;
+            if (!prepare_job(&wave, job, i, err))
+                return false;
+            if (meets(&wave, job))
+                break;
+            wave.count++;
+        }
+        if (!price_wave(&wave, err))
             return false;
     }
-    for (int c = 0; c < table->class_count; c++)
-        table->prices[c * table->strategy_count + strategy] = *price_at(like, c, strategy);
-    table->workspace_bytes[strategy] = like->workspace_bytes[strategy];
     return true;
 }
 
@@ -433,19 +318,19 @@ static bool price_alike(struct price_table *table, int strategy, const struct pr
 static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
                        struct error *err)
 {
-    struct sample *sample;
+    struct wanted sent;
     struct plan_layer plain = { .slices = 1 };
     memcpy(plain.dim, key->mesh.dim, sizeof plain.dim);
-    if (!book->graph && !want_graph(book, key, err)) /* one before was too large, and all since was known */
+    if (part_of(key) != SAMPLE_WHOLE || 2 * mesh_ranks(&key->mesh) > book->facts->cluster->device_count)
+        return true; /* no devices are left for a stage behind */
+    if (!book_look_up(&sent, book, key, &plain, 2, err))
         return false;
-    /* there are layers and devices for a stage behind */
-    bool second = book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
-    if (part_of(key) != SAMPLE_WHOLE || !second)
+    if (sent.graph->layer_count < 2)
         return true;
-    if (!want_sample(&sample, book, key, &plain, 2, err))
+    if (!book_provide(&sent, err))
         return false;
-    table->send_ns = sample_send_ns(sample, book->facts, 0, &table->send_bytes);
-    return true;
+    table->send_ns = sample_send_ns(sent.sample, book->facts, 0, &table->send_bytes);
+    return book_keep(book, &sent, err);
 }
 
 /* Prices the exchange of the norm: one number of each rank, whatever the configuration, since all use all devices. */
@@ -486,8 +371,8 @@ static bool open_table(struct price_table *table, struct arena *arena, const str
     return true;
 }
 
-/* Prices the same strategy without recomputation for that, where the table does not have it before: prices do not
- * depend on what else is allowed. */
+/* Prices the same strategy without recomputation for that, where the table does not have it: prices do not depend on
+ * what else is allowed. */
 static bool keep_times_of(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
                           struct error *err)
 {
@@ -500,10 +385,10 @@ static bool keep_times_of(struct price_table *table, int strategy, struct price_
     plain.layer.excepted = 0;
     int like = price_strategy(table, &plain.layer);
     bool good = true;
-    if (like < 0 || like > strategy) {
+    if (like < 0) {
         like = 0;
         from = &other;
-        good = open_table(&other, &scratch, book, &plain, 1, err) && price_layer(&other, 0, book, key, err);
+        good = open_table(&other, &scratch, book, &plain, 1, err) && price_strategies(&other, book, key, NULL, err);
     }
     for (int c = 0; good && c < table->class_count; c++)
         keep_times(&table->prices[c * table->strategy_count + strategy], price_at(from, c, like), key->loss_chunks > 1);
@@ -512,16 +397,19 @@ static bool keep_times_of(struct price_table *table, int strategy, struct price_
 }
 
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
-                  const struct strategy *strategies, int strategy_count, const struct price_table *like,
-                  struct error *err)
+                  const struct strategy *strategies, int strategy_count, struct error *err)
 {
     struct price_table table;
-    if (!open_table(&table, arena, book, strategies, strategy_count, err))
+    bool *known = arena_alloc(arena, (size_t)strategy_count, sizeof *known);
+    if (!known || !open_table(&table, arena, book, strategies, strategy_count, err))
+        return fail_memory(err);
+    for (int i = 0; i < strategy_count; i++)
+        known[i] = price_known(&table, i, book, key);
+    if (!price_strategies(&table, book, key, known, err))
         return false;
     for (int i = 0; i < strategy_count; i++) {
-        if (!price_known(&table, i, book, key)) {
-            if ((!price_alike(&table, i, like) && !price_layer(&table, i, book, key, err)) ||
-                !keep_times_of(&table, i, book, key, err))
+        if (!known[i]) {
+            if (!keep_times_of(&table, i, book, key, err))
                 return false;
             price_know(book, key, &table, i);
         }
@@ -529,10 +417,7 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     }
     if (book->clips && part_of(key) == SAMPLE_WHOLE)
         table.norm_exchange_ns = norm_exchange_ns(book);
-    if (like) {
-        table.send_ns = like->send_ns;
-        table.send_bytes = like->send_bytes;
-    } else if (!price_send(&table, book, key, err))
+    if (!price_send(&table, book, key, err))
         return false;
     *out = table;
     return true;

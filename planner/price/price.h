@@ -10,6 +10,7 @@
 #ifndef CLEAVE_PRICE_PRICE_H
 #define CLEAVE_PRICE_PRICE_H
 #include "base/memo.h"
+#include "base/workers.h"
 #include "planner/cost/cost.h"
 #include "planner/space/mesh.h"
 
@@ -159,7 +160,7 @@ struct kernel_costs {
     } at[1 << 12];
 };
 /* Keeps lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for,
- * then only resized. Not for several threads. */
+ * then only resized. Not for several threads, but its workers price strategies at once. */
 struct price_book {
     struct arena arena;
     const struct model *model; /* borrowed, as facts */
@@ -173,9 +174,8 @@ struct price_book {
     struct kept_graph {
         struct graph *graph;
         int64_t vocab_multiple;
-    } kept[32];                /* the folded model for the batches and paddings last asked for, the newest first */
-    const struct graph *graph; /* that one */
-    struct memo shapes;        /* the first place of each, for samples */
+    } kept[32];         /* the folded model for the batches and paddings last asked for, the newest first */
+    struct memo shapes; /* the first place of each, for samples */
     struct sample_place {
         struct sample_place *next, *alike; /* of all; of one shape, whose samples differ in what no resizing changes */
         struct sample *sample;             /* NULL: it had to go */
@@ -184,7 +184,8 @@ struct price_book {
     } * places;
     int64_t uses;
     size_t sample_bytes, sample_room_bytes; /* what samples take together, and before the longest unused go */
-    struct kernel_costs kernels;
+    struct workers workers; /* borrowed, of who opened it; without them one strategy is priced after the other */
+    struct kernel_costs *kernels[WORKERS_MOST_AT_ONCE]; /* by lane, in the arena; NULL: none yet */
     uint64_t rates;    /* the number of the facts; those with the same one differ in memory alone. 0: they have none */
     struct memo known; /* known.h */
 };
@@ -195,11 +196,7 @@ void price_book_close(struct price_book *book);
 /**
  * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the
  * table's arrays are borrowed from the caller and the arena. Fails when lowering does.
- *
- * like   NULL, or what the same strategies cost where only the prefetch is another one, at least 1, or for a bound the
- * first of them where data-parallel ranks share nothing: what gathers nothing is not priced again
  */
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
-                  const struct strategy *strategies, int strategy_count, const struct price_table *like,
-                  struct error *err);
+                  const struct strategy *strategies, int strategy_count, struct error *err);
 #endif

@@ -76,7 +76,10 @@ void price_shelf_give(struct price_shelf *shelf, struct price_book *book)
 {
     bool given = false;
     book->facts = NULL;
-    book->kernels = (struct kernel_costs){ 0 }; /* other facts may come to lie where these did */
+    book->workers = (struct workers){ 0 };
+    for (int lane = 0; lane < WORKERS_MOST_AT_ONCE; lane++) /* other facts may come to lie where these did */
+        if (book->kernels[lane])
+            book->kernels[lane]->facts = NULL;
     for (int over = 0; shelf && book->model && over < 2; over++)
         for (int i = 0; i < SHELF_PLACES && !given; i++)
             given = give_to(&shelf->places[i], book, over);

@@ -2,24 +2,19 @@
 #include "planner/search/search_parts.h"
 #include "planner/space/choice.h"
 
-/* True when the choice allows all that it allows by default, and more. */
-static bool is_widened(const struct allowed *allowed, const struct allowed *by_default)
-{
-    for (int i = 0; i < by_default->count; i++)
-        if (!allowed_has(allowed, by_default->values[i]))
-            return false;
-    return by_default->count > 0 && allowed->count > by_default->count;
-}
-
 /* Takes back to its default what the space allows beyond it; false where there is nothing to take back. */
 static bool narrow_to_default(struct space *space)
 {
     bool more = false;
-    for (int choice = 0; choice < CHOICE_COUNT; choice++)
-        if (is_widened(&space->range[choice], &choice_facts[choice].by_default)) {
+    for (int choice = 0; choice < CHOICE_COUNT; choice++) {
+        const struct allowed *own = &space->range[choice], *by_default = &choice_facts[choice].by_default;
+        bool widened = by_default->count > 0 && own->count > by_default->count;
+        for (int i = 0; i < by_default->count; i++)
+            widened = widened && allowed_has(own, by_default->values[i]);
+        if (widened)
             space_lift(space, choice);
-            more = true;
-        }
+        more = more || widened;
+    }
     return more;
 }
 

@@ -99,7 +99,7 @@ bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_n
                 return false;
             jobs[i].like = find_like(run, jobs, i);
         }
-        run_parallel(run, count, solve_job, jobs);
+        workers_each(&run->options->calls.workers, count, solve_job, jobs);
         for (int i = 0; i < count; i++) {
             struct job *job = &jobs[i];
             if (!job->good)

@@ -219,11 +219,6 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
     return run->result->why || fail_memory(run->err);
 }
 
-static bool stops(void *self)
-{
-    return run_stops(self);
-}
-
 /* Takes the configurations that were near the best in another search of the space, under other facts. */
 static bool list_among(struct run *run)
 {
@@ -241,7 +236,7 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
 {
     if (run->options->among_count > 0)
         return list_among(run);
-    const struct space_stop stop = { stops, run, SPACE_MOST_LISTED };
+    const struct space_stop stop = { run_stops_of, run, SPACE_MOST_LISTED };
     const struct graph *graph = run->bench.graph;
     struct space narrower = *run->space;
     bool ended = false, narrows = narrower_space(&narrower) && space_count(&narrower, graph, cluster) > 0;
@@ -272,6 +267,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
                              run->err) ||
         !list_configs(run, facts->cluster))
         return false;
+    run->bench.book.workers = run->options->calls.workers;
     if (run->config_count == 0 || !space_check_groups(run->space, run->configs, run->config_count, NULL))
         return explain_none(run, facts->cluster);
     run->capacity_bytes = facts_most_bytes(facts);

@@ -110,7 +110,7 @@ static bool make_least(struct workbench *bench, const struct config *config, con
     bench->book.facts = bench->facts;
     if (count == 0)
         return true;
-    if (!price_layers(&priced, &bench->arena, &bench->book, key, ends.list, ends.count, NULL, &why))
+    if (!price_layers(&priced, &bench->arena, &bench->book, key, ends.list, ends.count, &why))
         return why.kind == ERROR_INPUT || fail_with(err, &why);
     *table = priced;
     table->strategies = strategies;
@@ -208,8 +208,7 @@ bool least_thrifty(struct workbench *bench, const struct config *config, const s
         thriftiest = more < 0 ? i : thriftiest;
     }
     bench->book.facts = bench->facts;
-    if (!known &&
-        !price_layers(made, &bench->arena, &bench->book, &key, &least->strategies[thriftiest], 1, NULL, &why) &&
+    if (!known && !price_layers(made, &bench->arena, &bench->book, &key, &least->strategies[thriftiest], 1, &why) &&
         why.kind != ERROR_INPUT)
         return fail_with(err, &why);
     made->base_bytes = max_i64(made->base_bytes, least->base_bytes);

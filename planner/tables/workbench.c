@@ -270,32 +270,11 @@ static bool apply_rules(struct workbench *bench, const struct price_key *key, st
     return true;
 }
 
-static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy **out,
-                        struct error *err);
-
-/* Finds what differs from the key in nothing but a prefetch of one layer, where that is priced already; of a bound,
- * ranks that share nothing. NULL where there is none. Rules change prices afterwards. */
-static bool find_like(struct workbench *bench, const struct price_key *key, const struct price_table **out,
-                      struct error *err)
-{
-    struct price_key like = key->bound_only ? price_key_alone(key) : *key;
-    struct priced_strategy *priced = NULL;
-    *out = NULL;
-    like.prefetch = 1;
-    if (bench->space->rule_count > 0 || (like.prefetch == key->prefetch && like.alone == key->alone))
-        return true;
-    if (key->bound_only && !want_priced(bench, &like, &priced, err))
-        return false;
-    *out = workbench_known(bench, &like);
-    return true;
-}
-
 static bool fill_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy *priced,
                         struct error *err)
 {
     struct error why = { 0 };
     const struct mesh *mesh = &key->mesh;
-    const struct price_table *like;
     bool whole = !key->bound_only;
     int count = whole ? space_strategies(bench->space, mesh, NULL) : space_ends(bench->space, mesh, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
@@ -305,10 +284,8 @@ static bool fill_priced(struct workbench *bench, const struct price_key *key, st
         space_strategies(bench->space, mesh, strategies);
     else
         space_ends(bench->space, mesh, strategies);
-    if (!find_like(bench, key, &like, err))
-        return false;
     bench->book.facts = bench->type_facts ? &bench->type_facts[key->type] : bench->facts;
-    if (price_layers(&priced->table, &bench->arena, &bench->book, key, strategies, count, like, &why))
+    if (price_layers(&priced->table, &bench->arena, &bench->book, key, strategies, count, &why))
         return apply_rules(bench, key, priced, err);
     if (why.kind != ERROR_INPUT)
         return fail_with(err, &why);

@@ -1,0 +1,24 @@
+/* How prices come by samples of a book: each is looked up by one thread, lowered or resized by any, and kept by the one
+ * again. */
+#ifndef CLEAVE_PRICE_BOOK_H
+#define CLEAVE_PRICE_BOOK_H
+#include "planner/price/sample.h"
+
+/* A sample of the sizes asked for. */
+struct wanted {
+    struct sample_shape shape;
+    const struct graph *graph;
+    struct sample_place **at; /* that of its shape where its own place is, or will be; at first the first of them */
+    int64_t use;
+    struct sample *sample;
+    bool opened; /* it is a new one */
+};
+/* Looks up what was lowered for the layer; stages: 1, or 2 to see what crosses. */
+bool book_look_up(struct wanted *out, struct price_book *book, const struct price_key *key,
+                  const struct plan_layer *layer, int stages, struct error *err);
+/* Sets wanted->sample: one that was lowered for other sizes, or a new one. No two threads may want the same shape at
+ * once. Fails when lowering does. */
+bool book_provide(struct wanted *wanted, struct error *err);
+/* Takes a new sample over, whose prices were taken; others may have to go. */
+bool book_keep(struct price_book *book, struct wanted *wanted, struct error *err);
+#endif
