@@ -209,8 +209,13 @@ bool aim_search(struct search_result **out, struct uniform_choice *choice, struc
 {
     struct aim aim = { .in = in, .target = target };
     struct error untold = { 0 };
-    if (search_under(out, choice, &aim, &in->facts, options, &untold, err))
-        return true;
+    if (search_under(out, choice, &aim, &in->facts, options, &untold, err)) {
+        struct search_result *result = *out;
+        if (result->feasible || result->why || result->nearest.plan || !*untold.message)
+            return true;
+        result->why = arena_strdup(&result->arena, untold.message); /* some fit; of the others nothing can be said */
+        return result->why || fail_memory(err);
+    }
     if (err->kind == ERROR_INFEASIBLE && *untold.message)
         error_within(err, "%s", untold.message);
     return false;

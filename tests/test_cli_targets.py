@@ -332,7 +332,7 @@ def adapted(folder):
         check(f"{target}: {model}", code == 2 and ("rule model" in err), (code, err))
 
 
-def of_others(_folder):
+def of_others(folder):
     """A script builds causal models: encoders, those with a decoder, classifiers and images are refused before anything is written."""
     for target in ("accelerate", "deepspeed", "nnscaler"):
         for model, words in (("bert-large", ("--seq", 512)), ("t5-small", ("--seq", 512)), ("vit-base-16", ())):
@@ -340,6 +340,14 @@ def of_others(_folder):
             check(f"{target}: {model}", code == 2 and out == "" and "rule model: the model is a causal decoder of tokens" in err, (code, out, err))
         code, _, err = cleave("plan", "gpt2", "--cluster", "1x8:h100-sxm", "--batch", 64, "--target", target)
         check(f"{target}: gpt2", code == 0, err)
+    capped = {"model_type": "gemma2", "hidden_size": 3584, "intermediate_size": 14336, "num_hidden_layers": 42, "num_attention_heads": 16,
+              "num_key_value_heads": 8, "head_dim": 256, "vocab_size": 256000, "max_position_embeddings": 8192, "sliding_window": 4096,
+              "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-6,
+              "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True}
+    (folder / "capped.json").write_text(json.dumps(capped))
+    for target, rule in (("accelerate", "cp-attention"), ("deepspeed", "ulysses-attention")):
+        code, _, err = cleave("plan", folder / "capped.json", "--cluster", "1x8:h100-sxm", "--batch", 32, "--seq", 4096, "--fix", "cp=2", "--target", target)
+        check(f"{target}: soft caps beside context parallelism", code == 3 and f"rule {rule}:" in err, (code, err))
 
 
 def not_priced(folder):
