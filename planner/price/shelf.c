@@ -3,10 +3,8 @@
 
 void price_shelf_open(struct price_shelf *shelf)
 {
-    for (int i = 0; i < SHELF_PLACES; i++) {
-        atomic_flag_clear(&shelf->places[i].busy);
-        shelf->places[i].full = false;
-    }
+    for (int i = 0; i < SHELF_PLACES; i++)
+        shelf->places[i] = (struct shelf_place){ .busy = ATOMIC_FLAG_INIT };
 }
 
 void price_shelf_close(struct price_shelf *shelf)
