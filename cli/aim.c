@@ -65,6 +65,18 @@ static struct launch_context context_on(const struct inputs *in, const struct cl
     return context;
 }
 
+/* A launch of data ranks alone. */
+static struct launch plain_launch(const struct space *space, const struct launch_context *context)
+{
+    struct launch plain = launch_plain;
+    plain.data = context->device_count;
+    plain.batch = space->batch;
+    plain.sequence = context->graph->sequence;
+    plain.dtype = space->dtype;
+    plain.optimizer = space->optimizer;
+    return plain;
+}
+
 bool aim_restrict(struct space *space, struct inputs *in, const struct target *target, struct error *err)
 {
     struct graph *graph = NULL;
@@ -76,12 +88,7 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     take_usual_gradients(&space->optimizer, graph, space->dtype);
     struct launch_context context = context_on(in, in->cluster);
     context.graph = graph;
-    struct launch plain = launch_plain;
-    plain.data = in->cluster->device_count;
-    plain.batch = space->batch;
-    plain.sequence = graph->sequence;
-    plain.dtype = space->dtype;
-    plain.optimizer = space->optimizer;
+    const struct launch plain = plain_launch(space, &context);
     bool good = true; /* what it cannot be told at all needs no search */
     for (const struct target_rule *rule = target->rules; rule->name && good; rule++)
         if (strcmp(rule->name, "model") == 0 || strcmp(rule->name, "optimizer") == 0 ||
@@ -182,6 +189,119 @@ static void drop_others(struct search_result *result, struct keeper *keeper)
     result->simulated_count = kept;
 }
 
+/* Launches that are like a plain one but for three of its settings, as most rules are about no more. */
+struct probe {
+    const struct keeper *keeper;
+    struct launch plain;
+    struct space all; /* what the target has */
+    int count;
+    struct setting_of_choice {
+        enum space_choice choice;
+        int64_t value;
+    } settings[CHOICE_COUNT * SPACE_VALUES];
+};
+
+static void probe_open(struct probe *probe, const struct keeper *keeper, const struct space *space)
+{
+    probe->keeper = keeper;
+    probe->plain = plain_launch(space, &keeper->context);
+    probe->all = space_default(space->batch, space->sequence, space->dtype);
+    probe->all.optimizer = space->optimizer;
+    probe->count = 0;
+    keeper->target->allow(&probe->all, keeper->context.graph);
+    for (enum space_choice c = 0; c < CHOICE_COUNT; c++) {
+        const int64_t least = choice_facts[c].least;
+        const struct allowed open = { 2, { least, least + 1 } }, *known = &probe->all.range[c];
+        known = known->count > 0 ? known : &open;
+        if (launch_set_choice(&probe->plain, c, known->values[0]))
+            for (int i = 1; i < known->count; i++)
+                probe->settings[probe->count++] = (struct setting_of_choice){ c, known->values[i] };
+    }
+}
+
+/* True when the launch keeps all rules. What degrees leave of the devices are data ranks, and a micro-batch is of one
+ * sequence or of all that a rank has. */
+static bool is_told(struct launch *launch, const struct probe *probe)
+{
+    launch->data = max_i64(1, probe->plain.data / (launch->tensor * launch->context * launch->pipeline));
+    if (launch->micro_batch > 1)
+        launch->micro_batch = max_i64(1, launch->batch / launch->data);
+    return !target_broken_rule(probe->keeper->target, launch, &probe->keeper->context);
+}
+
+/* True when no such launch keeps the rules with this value of the choice, and some do with another; *broken is one of
+ * these with the value. */
+static bool is_refused(struct launch *broken, const struct probe *probe, enum space_choice choice, int64_t value)
+{
+    const int none = probe->count;
+    bool any = false;
+    for (int i = 0; i <= none; i++)
+        for (int j = i; j <= none; j++)
+            for (int k = j; k <= none; k++) {
+                struct launch other = probe->plain, own;
+                for (int n = 0; n < 3; n++) {
+                    const int at = n == 0 ? i : n == 1 ? j : k;
+                    if (at < none)
+                        launch_set_choice(&other, probe->settings[at].choice, probe->settings[at].value);
+                }
+                own = other;
+                launch_set_choice(&own, choice, value);
+                if (is_told(&own, probe))
+                    return false;
+                if (!any && is_told(&other, probe)) {
+                    *broken = own;
+                    any = true;
+                }
+            }
+    return any;
+}
+
+static void add_value(struct text *out, enum space_choice choice, int64_t value)
+{
+    char name[CHOICE_VALUE_BYTES];
+    const char *word = choice_value_name(name, choice, value);
+    if (word)
+        text_printf(out, "%s", word);
+    else
+        text_printf(out, "%lld", (long long)value);
+}
+
+static bool refuse_value(const struct keeper *keeper, enum space_choice choice, int64_t value,
+                         const struct allowed *known, struct error *err)
+{
+    struct text text = { 0 };
+    text_printf(&text, "%s (%s) cannot be told %s ", keeper->target->name, keeper->target->release,
+                choice_facts[choice].name);
+    add_value(&text, choice, value);
+    for (int i = 0; i < known->count; i++) {
+        text_printf(&text, "%s", i == 0 ? ": it has " : i + 1 < known->count ? ", " : " or ");
+        add_value(&text, choice, known->values[i]);
+    }
+    fail(err, "%s", text.data ? text.data : "");
+    text_free(&text);
+    return false;
+}
+
+/* Refuses a space where a choice has only values that no launch of the target has: a search would look at all plans to
+ * find that it can be told none. */
+static bool some_launch_has(const struct keeper *keeper, const struct space *space, struct error *err)
+{
+    struct probe probe;
+    probe_open(&probe, keeper, space);
+    for (enum space_choice c = 0; c < CHOICE_COUNT; c++) {
+        const struct allowed *own = &space->range[c], *known = &probe.all.range[c];
+        struct launch broken;
+        int refused = 0;
+        while (known->count > 0 && refused < own->count && !allowed_has(known, own->values[refused]) &&
+               (!launch_says(c) || is_refused(&broken, &probe, c, own->values[refused])))
+            refused++;
+        if (refused > 0 && refused == own->count)
+            return launch_says(c) ? keeps_rules(keeper->target, &broken, &keeper->context, err)
+                                  : refuse_value(keeper, c, own->values[0], known, err);
+    }
+    return true;
+}
+
 /* *untold: of the first plan that fits and that the target could not be told. */
 static bool search_under(struct search_result **out, struct uniform_choice *choice, const struct aim *aim,
                          const struct facts *facts, const struct search_options *options, struct error *untold,
@@ -195,7 +315,8 @@ static bool search_under(struct search_result **out, struct uniform_choice *choi
         return false;
     keeper.context.graph = graph;
     const struct uniform_demand demand = { .self = &keeper, .treats = treats, .narrows = narrows, .keeps = keeps };
-    bool found = search_uniform(out, choice, keeper.model, facts, options, &demand, err);
+    bool found = some_launch_has(&keeper, &options->space, err) &&
+                 search_uniform(out, choice, keeper.model, facts, options, &demand, err);
     *untold = keeper.why;
     if (found)
         drop_others(*out, &keeper);

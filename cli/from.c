@@ -238,25 +238,12 @@ bool from_plan(struct plan **out, const struct from *from, const struct launch *
     struct stage_cuts cuts = { launch->piece_count, launch->piece_blocks };
     if (launch->further > 0 && launch->piece_count > 0 && !add_further(&cuts, launch, &in->arena, err))
         return false;
-    struct space said = { .tensor = allowed_only(launch->tensor),
-                          .context = allowed_only(launch->context),
-                          .stages = allowed_only(launch->pipeline),
-                          .expert = allowed_only(launch->expert),
-                          .experts_over = allowed_only(launch_experts_over(launch)),
-                          .micro = allowed_only(launch->micro_batch),
-                          .sequence_parallel = allowed_only(launch->sequence_parallel),
-                          .context_dimension = allowed_only(launch->context_dimension),
-                          .shard_group = allowed_only(launch->shard_group),
-                          .schedule = allowed_only(launch->schedule),
-                          .chunks = allowed_only(launch->chunks),
-                          .bucket_bytes = allowed_only(launch->bucket_bytes),
-                          .prefetch = allowed_only(launch->prefetch),
-                          .loss_chunks = allowed_only(launch->loss_chunks),
-                          .zero = allowed_only(launch->zero),
-                          .recompute = allowed_only(launch->recompute),
-                          .excepted = allowed_only((int64_t)launch->excepted),
-                          .offload = allowed_only(launch->offload),
-                          .reshard = allowed_only(launch->reshard) };
+    struct space said = { .experts_over = allowed_only(launch_experts_over(launch)) };
+    for (int c = 0; c < CHOICE_COUNT; c++) {
+        int64_t value;
+        if (launch_choice(&value, launch, (enum space_choice)c))
+            said.range[c] = allowed_only(value);
+    }
     if (job->clip == NULL)
         options.space.clip_norm = launch->clip_norm;
     if (cuts.count > 0 && !space_cut_by_hand(&options.space, in, &cuts, err))

@@ -16,6 +16,8 @@ struct change {
     struct launch launch;
     int64_t promise; /* less is better: its step, whether it fits or not, where the launch fits, else what it needs of
                         memory; 0: none */
+    int64_t step_ns; /* 0: it breaks a rule, cannot be planned, does not fit, or takes as long as the launch */
+    struct error why;
 };
 enum { MOST_CHANGES = 52, MOST_PAIRS = 32 };
 
@@ -146,42 +148,55 @@ static int list_large_changes(struct change *list, const struct launch *own, con
     return count;
 }
 
-/* A look at few micro-batches. *step_ns 0: it breaks a rule, cannot be planned, does not fit, or takes worth_ns. The
- * inputs' graph stays the launch's. */
-static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, struct change *change,
-                       struct pace_shelf *paces, int64_t worth_ns, bool fits)
+/* Changes that are looked at beside each other. */
+struct look {
+    const struct from *from;
+    const struct inputs *in;
+    struct change *list;
+    struct pace_shelf paces;
+    int64_t worth_ns;
+    bool fits; /* the launch does */
+};
+
+/* A look at few micro-batches. */
+static void try_change(struct look *look, struct inputs *in, struct change *change)
 {
-    const struct launch *before = &from->read.launch;
+    const struct launch *before = &look->from->read.launch;
     struct launch l = change->launch;
-    struct graph *own = in->graph;
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
-    struct error why = { 0 };
-    *step_ns = 0;
-    settle(&l, before, before->tensor * before->context * before->pipeline * before->data);
     struct space space = space_default(l.batch, l.sequence, l.dtype);
+    settle(&l, before, before->tensor * before->context * before->pipeline * before->data);
     bool good = l.tensor * l.context * l.pipeline * l.data == in->cluster->device_count &&
-                aim_check(in, from->target, &l, from->read.beyond, &why);
-    in->graph = NULL;
-    good = good && from_plan(&plan, from, &l, in, &space, &why) &&
-           estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
+                aim_check(in, look->from->target, &l, look->from->read.beyond, &change->why);
+    in->graph = NULL; /* the launch's */
+    good = good && from_plan(&plan, look->from, &l, in, &space, &change->why) &&
+           estimate_plan_paced(&estimate, &look->paces, in->model, in->graph, plan, &in->facts, look->worth_ns,
+                               &change->why);
     /* Few micro-batches wait for bytes of states that come and go once a step, which that look takes for each one's. */
     if (good && !estimate->beaten && estimate->prediction.fits && l.offload != OFFLOAD_NONE) {
         estimate_free(estimate);
         estimate = NULL;
-        good = given_estimate(&estimate, in, plan, &why);
+        good = given_estimate(&estimate, in, plan, &change->why);
     }
     if (good && !estimate->beaten) {
-        *step_ns = estimate->prediction.fits ? estimate->prediction.step_ns : 0;
-        change->promise = fits ? estimate->prediction.step_ns : estimate_peak_bytes(&estimate->prediction);
+        change->step_ns = estimate->prediction.fits ? estimate->prediction.step_ns : 0;
+        change->promise = look->fits ? estimate->prediction.step_ns : estimate_peak_bytes(&estimate->prediction);
     } else if (good) {
         change->promise = estimate->apart_ns;
     }
     graph_free(in->graph);
-    in->graph = own;
     estimate_free(estimate);
     plan_free(plan);
-    return why.kind != ERROR_ENVIRONMENT && why.kind != ERROR_BUG;
+}
+
+static void try_one(void *context, int index)
+{
+    struct look *look = context;
+    struct inputs own = *look->in; /* what is made for a change is its own */
+    own.arena = (struct arena){ 0 };
+    try_change(look, &own, &look->list[index]);
+    arena_free(&own.arena);
 }
 
 static void keep(struct from *from, const struct change *change, int64_t step_ns)
@@ -200,22 +215,29 @@ static void keep(struct from *from, const struct change *change, int64_t step_ns
 enum { LEAST_GAIN_SHARE = 2000 };
 
 /* Looks at all of the list, and keeps the best that take less than the launch, or fit where it does not. */
-static bool keep_best(struct from *from, struct inputs *in, struct change *list, int count,
+static bool keep_best(struct from *from, const struct inputs *in, struct change *list, int count,
                       const struct estimate *estimate, struct progress *progress, struct error *err)
 {
+    enum { WAVE = 4 }; /* changes of a thread between two words of progress */
+    const struct space space = { 0 };
+    const struct search_options options = space_search_options(&from->job, &space);
+    const struct workers *workers = &options.calls.workers;
+    int64_t own_ns = estimate->prediction.step_ns;
     bool fits = estimate->prediction.fits, good = true;
-    int64_t own_ns = estimate->prediction.step_ns, step_ns;
-    int64_t worth_ns = fits ? own_ns - own_ns / LEAST_GAIN_SHARE : INT64_MAX;
-    struct pace_shelf paces;
-    pace_shelf_open(&paces);
-    for (int i = 0; i < count && good; i++) {
-        progress_say(progress, "changes of the launch, %d of %d", i, count);
-        good = try_change(&step_ns, from, in, &list[i], &paces, worth_ns, fits) || fail_memory(err);
-        if (good && step_ns > 0 && step_ns < worth_ns)
-            keep(from, &list[i], step_ns);
+    struct look look = { from, in, list, .worth_ns = fits ? own_ns - own_ns / LEAST_GAIN_SHARE : INT64_MAX, fits };
+    pace_shelf_open(&look.paces);
+    for (int at = 0, wave = WAVE * workers_at_once(workers); at < count; at += wave) {
+        progress_say(progress, "changes of the launch, %d of %d", at, count);
+        look.list = list + at;
+        workers_each(workers, (int)min_i64(wave, count - at), try_one, &look);
     }
-    pace_shelf_close(&paces);
+    pace_shelf_close(&look.paces);
     progress_clear(progress);
+    for (int i = 0; i < count && good; i++) {
+        good = (list[i].why.kind != ERROR_ENVIRONMENT && list[i].why.kind != ERROR_BUG) || fail_with(err, &list[i].why);
+        if (good && list[i].step_ns > 0 && list[i].step_ns < look.worth_ns)
+            keep(from, &list[i], list[i].step_ns);
+    }
     return good;
 }
 
@@ -254,7 +276,8 @@ static bool join(struct change *out, const struct change *a, const struct change
     if (groups & groups_of(&a->launch, own))
         return false;
     *out = *a;
-    out->promise = 0;
+    out->promise = out->step_ns = 0;
+    out->why = (struct error){ 0 };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (groups >> parts[i].group & 1)
             memcpy((char *)&out->launch + parts[i].offset, (const char *)&b->launch + parts[i].offset, parts[i].bytes);

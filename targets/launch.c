@@ -4,6 +4,7 @@
 #include "models/whole_blocks.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
+#include <stddef.h>
 #include <string.h>
 
 const struct launch launch_plain = { .tensor = 1,
@@ -20,6 +21,61 @@ const struct launch launch_plain = { .tensor = 1,
                                      .loss_chunks = 1,
                                      .bucket_bytes = USUAL_BUCKET_BYTES,
                                      .clip_norm = 1 };
+
+/* Members that are choices of a space. */
+static const struct member {
+    size_t offset, bytes;
+} members[CHOICE_COUNT] = {
+#define MEMBER(choice, name) [CHOICE_##choice] = { offsetof(struct launch, name), sizeof(((struct launch *)0)->name) }
+    MEMBER(TP, tensor),
+    MEMBER(CP, context),
+    MEMBER(PP, pipeline),
+    MEMBER(EP, expert),
+    MEMBER(MICRO, micro_batch),
+    MEMBER(SP, sequence_parallel),
+    MEMBER(CP_DIMENSION, context_dimension),
+    MEMBER(HSDP, shard_group),
+    MEMBER(SCHEDULE, schedule),
+    MEMBER(INTERLEAVE, chunks),
+    MEMBER(BUCKET, bucket_bytes),
+    MEMBER(PREFETCH, prefetch),
+    MEMBER(LOSS_CHUNKS, loss_chunks),
+    MEMBER(ZERO, zero),
+    MEMBER(RECOMPUTE, recompute),
+    MEMBER(EXCEPT, excepted),
+    MEMBER(OFFLOAD, offload),
+    MEMBER(RESHARD, reshard),
+#undef MEMBER
+};
+
+bool launch_says(enum space_choice choice)
+{
+    return members[choice].bytes > 0 || choice == CHOICE_DP || choice == CHOICE_EP_OVER;
+}
+
+bool launch_choice(int64_t *value, const struct launch *launch, enum space_choice choice)
+{
+    const char *at = (const char *)launch + members[choice].offset;
+    if (members[choice].bytes == sizeof(int64_t))
+        memcpy(value, at, sizeof(int64_t));
+    else if (members[choice].bytes == sizeof(int))
+        *value = *(const int *)(const void *)at;
+    else if (members[choice].bytes == sizeof(bool))
+        *value = *(const bool *)at;
+    return members[choice].bytes > 0;
+}
+
+bool launch_set_choice(struct launch *launch, enum space_choice choice, int64_t value)
+{
+    char *at = (char *)launch + members[choice].offset;
+    if (members[choice].bytes == sizeof(int64_t))
+        memcpy(at, &value, sizeof(int64_t));
+    else if (members[choice].bytes == sizeof(int))
+        *(int *)(void *)at = (int)value;
+    else if (members[choice].bytes == sizeof(bool))
+        *(bool *)at = value != 0;
+    return members[choice].bytes > 0;
+}
 
 int launch_experts_over(const struct launch *launch)
 {

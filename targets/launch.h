@@ -8,6 +8,7 @@
 #define CLEAVE_TARGETS_LAUNCH_H
 #include "models/model.h"
 #include "planner/plan/plan.h"
+#include "planner/space/choice.h"
 
 struct launch {
     /* Degrees; 1 where there is none. data counts all ranks that have other sequences, so that
@@ -59,6 +60,11 @@ bool launch_trains_all(const struct launch *launch, const struct launch_context 
 /* That AdamW keeps all in 32 bit, with gradients as the framework has them; what it is instead. */
 bool launch_optimizer_is_usual(const struct launch *launch, const struct launch_context *context);
 void launch_optimizer_detail(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* Whether launches differ in the choice at all. */
+bool launch_says(enum space_choice choice);
+/* What stands in the launch for the choice. False: it says so otherwise, or not at all. */
+bool launch_choice(int64_t *value, const struct launch *launch, enum space_choice choice);
+bool launch_set_choice(struct launch *launch, enum space_choice choice, int64_t value);
 /* Which ranks share out the experts; enum experts_over (planner/space/choice.h). */
 int launch_experts_over(const struct launch *launch);
 bool launch_equal(const struct launch *a, const struct launch *b);

@@ -345,10 +345,9 @@ def of_others(folder):
               "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-6,
               "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True}
     (folder / "capped.json").write_text(json.dumps(capped))
-    # those of its plans that fit break the rule, and of the others nothing is known but that memory is short
-    fixed = [word for fix in ("cp=2", "tp=1", "zero=3", "offload=none", "micro-batch=1") for word in ("--fix", fix)]
-    code, _, err = cleave("plan", folder / "capped.json", "--cluster", "1x8:h100-sxm", "--batch", 32, "--seq", 4096, *fixed, "--target", "deepspeed")
-    check("soft caps beside context parallelism", code == 3 and "rule ulysses-attention:" in err, (code, err))
+    code, _, err = cleave("plan", folder / "capped.json", "--cluster", "1x8:h100-sxm", "--batch", 32, "--seq", 4096, "--fix", "cp=2",
+                          "--target", "deepspeed")
+    check("soft caps beside context parallelism", code == 2 and "rule ulysses-attention:" in err, (code, err))
 
 
 def not_priced(folder):
@@ -420,6 +419,21 @@ def followed():
     check("no advice gains as good as nothing", code == 0 and gains and min(gains) >= 0.0005, (gains, out[-400:], err))
 
 
+def no_launch_has_it():
+    """A value that no launch of the target has is refused by what it breaks, and one that some have is not."""
+    job = ("--cluster", "1x8:h100-sxm", "--batch", 16)
+    for target, fixed, words in (("megatron-lm", "schedule=zb-v", "rule schedules: "), ("deepspeed", "prefetch=2", "rule buckets: "),
+                                 ("torchtitan", "slices=2", "cannot be told slices 2: it has 1"), ("nnscaler", "tp=2", "rule no-tensor: "),
+                                 ("accelerate", "schedule=gpipe:zb-h1,pp=2", "rule no-pipeline: ")):
+        code, _, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed)
+        check(f"{target}: {fixed}", code == 2 and words in err and "no plan was found" not in err, (code, err))
+    code, _, err = cleave("plan", "tiny-llama", *job, "--target", "torchtitan", "--fix", "zero=0,cp=2")
+    check("values that exclude each other", code == 3 and "rule zero: " in err and "no plan was found" in err, (code, err))
+    for target, fixed in (("torchtitan", "hsdp=2,pp=1"), ("accelerate", "reshard=false"), ("megatron-lm", "offload=optimizer,pp=1")):
+        code, _, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed)
+        check(f"{target}: {fixed} is told", code == 0, (code, err))
+
+
 def main():
     made = 0
     jobs = JOBS if SHARE == 1 else JOBS[:2] if SHARE <= 5 else JOBS[1:2]  # a share of them; one under a sanitizer
@@ -450,6 +464,7 @@ def main():
         laid_out(pathlib.Path(folder))
     bound_is_no_cost()
     followed()
+    no_launch_has_it()
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out
         code, _, err = cleave("plan", "llama-3-70b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "accelerate-fsdp2",

@@ -134,6 +134,22 @@ START_TEST(without_gpus_cores_are_the_devices)
 }
 END_TEST
 
+/* Memory of a GPU that the host sees as a node of its own is none of the host's. */
+START_TEST(memory_of_gpus_is_not_the_hosts)
+{
+    static const char own[] = "os_index=\"1\" gp_index=\"11\"", gpus[] = "subtype=\"GPUMemory\"       ";
+    char *text = corpus_text("hwloc", "cores"), *last = NULL;
+    for (char *at = text; (at = strstr(at, own)); at++)
+        last = at;
+    ck_assert_ptr_nonnull(last);
+    memcpy(last, gpus, sizeof gpus - 1);
+    struct hwloc_machine m = machine_of(text);
+    struct discovery found = discovered(&m, "cpu");
+    ck_assert_msg(strstr(found.comment, "1 NUMA node with 16.0 GiB"), "%s", found.comment);
+    free(text);
+}
+END_TEST
+
 /* What is cut off anywhere is no XML, whatever was read before. */
 START_TEST(every_beginning_is_refused)
 {
@@ -294,6 +310,7 @@ static Suite *hwloc_topology_suite(void)
     CHECK_ADD(suite, strangers_and_processing_units_count);
     CHECK_ADD(suite, what_nobody_was_told_of_is_the_catalogues);
     CHECK_ADD(suite, without_gpus_cores_are_the_devices);
+    CHECK_ADD(suite, memory_of_gpus_is_not_the_hosts);
     CHECK_ADD(suite, every_beginning_is_refused);
     CHECK_ADD_LOOP(suite, other_files_are_refused, sizeof refusals / sizeof *refusals);
     CHECK_ADD(suite, what_is_too_many_is_refused);

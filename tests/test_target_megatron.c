@@ -483,6 +483,29 @@ START_TEST(test_recipes)
 }
 END_TEST
 
+/* A file of settings that nobody knows is no recipe, and nobody reads a list of thousands. */
+START_TEST(test_too_many_unknown)
+{
+    const struct target *bridge = target_find("megatron-bridge");
+    for (int i = 0; i < 3; i++) { /* the last is what a recipe is called with */
+        struct arena arena = { 0 };
+        struct launch_read read = { 0 };
+        struct error err = { 0 };
+        struct text text = { 0 };
+        text_printf(&text, "def mine():\n");
+        for (int k = 0; k < 1000 + (i == 1); k++)
+            text_printf(&text, "    cfg.model.own_%d = 2\n", k);
+        text_printf(&text, "    return llama3_8b_pretrain_config(%s)\n", i == 2 ? "tp=2" : "");
+        bool good = bridge->read(&read, &arena, "r.py", text.data, text.length, &err);
+        ck_assert_msg(good == (i == 0), "%d: %s", i, err.message);
+        ck_assert(good || strstr(err.message, "r.py: more than 1000 settings that are not understood"));
+        model_free(read.model);
+        text_free(&text);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 START_TEST(test_layouts)
 {
     static const struct {
@@ -537,6 +560,7 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD(suite, test_contradictions);
     CHECK_ADD(suite, test_named_recipes);
     CHECK_ADD(suite, test_recipes);
+    CHECK_ADD(suite, test_too_many_unknown);
     CHECK_ADD(suite, test_layouts);
     return suite;
 }
