@@ -243,20 +243,15 @@ static bool make_lines(struct busy *b)
 
 /* ---- cuts ---- */
 
-/* Gives the least number of layers before a stage: it begins at its own number of layers, or later; with a second copy
- * the other way round at the number of stages behind it, if those are fewer. */
-static int layers_before(const struct busy *b, int stage)
-{
-    int first = b->p->copies ? (int)min_i64(stage, b->p->stages - 1 - stage) : stage;
-    return (int)min_i64(first, b->layers);
-}
-
-/* Bounds the longest stage by the mean over stages. */
+/* Bounds the longest stage by the mean over stages. A stage begins at its own number of layers, or later; with a second
+ * copy the other way round at the number of stages behind it, if those are fewer. */
 static int64_t mean_bound(const struct busy *b, const struct line *line)
 {
     int64_t sum = b->p->micro_batches * b->lowest.sum[line->weights][b->layers];
-    for (int k = 0; k < b->p->stages; k++)
-        sum += line->head[layers_before(b, k)] - k * line->off_ns;
+    for (int k = 0; k < b->p->stages; k++) {
+        int64_t before = b->p->copies ? min_i64(k, b->p->stages - 1 - k) : k;
+        sum += line->head[min_i64(before, b->layers)] - k * line->off_ns;
+    }
     return ceil_div(sum, b->p->stages);
 }
 

@@ -78,13 +78,6 @@ static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t ste
     return sum + ceil_div(max_i64(0, micro_batches - most) * sum + steps, p->mesh_count);
 }
 
-/* True when the kind's prices are those of the one with a mesh less behind it. */
-static bool repeats(const struct cut_problem *p, int kind)
-{
-    return p->mesh_count > 0 && kind >= p->shape_count &&
-           p->stages[kind].table == p->stages[kind - p->shape_count].table;
-}
-
 static int layers_of(const struct cut_problem *p, int class_index)
 {
     int count = 0;
@@ -108,10 +101,14 @@ static int64_t least_of_all(const struct cut_problem *p, int what, bool each_mes
     for (int class_index = 0; class_index < p->class_count; class_index++) {
         int64_t least = INT64_MAX;
         int layers = layers_of(p, class_index);
-        for (int k = 0; k < kinds && layers > 0; k++)
-            if (p->stages[k].table && !repeats(p, k) && !as_before(p, k))
+        for (int k = 0; k < kinds && layers > 0; k++) {
+            bool is_first =
+                p->mesh_count == 0 || k < p->shape_count; /* else its prices may be those with a mesh less */
+            if (p->stages[k].table && !as_before(p, k) &&
+                (is_first || p->stages[k].table != p->stages[k - p->shape_count].table))
                 least = min_i64(least, (each_mesh ? p->turns[k % p->shape_count] : 1) *
                                            stage_layer_least(&p->stages[k], class_index, what));
+        }
         sum += layers > 0 ? layers * least : 0;
     }
     return sum;

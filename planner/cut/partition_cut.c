@@ -127,16 +127,35 @@ static int reach_from(struct solver *s, const struct leg *leg, int first)
     return reach->end;
 }
 
+/* Under one cap a stage with a dead one's layers and more is dead, too: a model that hardly fits had a sweep for each
+ * of its stages before. */
+static bool note_dead(struct solver *s, const struct stage_spot *at)
+{
+    struct stage_level *level = &s->levels[at->level];
+    bool known = level->dead_end && level->dead_cap_ns == s->cap_ns;
+    if (s->problem->chain->branches) /* places are no layers */
+        return true;
+    if (!level->dead_end && !(level->dead_end = arena_alloc(s->arena, (size_t)s->places, sizeof *level->dead_end)))
+        return fail_memory(s->err);
+    for (int first = 0; first < s->places; first++)
+        if (!known || (first <= at->first && at->end < level->dead_end[first]))
+            level->dead_end[first] = first <= at->first ? at->end : INT32_MAX;
+    level->dead_cap_ns = s->cap_ns;
+    return true;
+}
+
 /* Tries all ends that the cap allows of a stage: most are longer than the best before anything is known of their stage
  * but its layers' least. Before one of the level is solved, all have the same maximum Y, and no tie is better. */
 static bool try_ends(struct solver *s, const struct leg *leg, int first, struct best *best)
 {
-    const int64_t *path_ns = s->levels[leg->level].path_ns,
-                  *rest_ns = &s->cutting.best_ns[spot_index(s, leg->after, 0)];
-    bool ties = s->levels[leg->level].solved;
+    const struct stage_level *level = &s->levels[leg->level];
+    const int64_t *path_ns = level->path_ns, *rest_ns = &s->cutting.best_ns[spot_index(s, leg->after, 0)];
+    bool ties = level->solved;
     int end = (int)max_i64(first + 1, leg->first_end), last = leg->last_end;
     if (end <= last)
         last = (int)min_i64(last, reach_from(s, leg, first));
+    if (level->dead_end && level->dead_cap_ns == s->cap_ns && !chain_holds_both(s->problem->chain, first, last))
+        last = (int)min_i64(last, level->dead_end[first] - 1); /* with both layers of a weight it may need less */
     for (; end <= last; end++) {
         if (rest_ns[end] == INT64_MAX)
             continue;
@@ -235,6 +254,8 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
                 return false;
             dead = stage_cell(s, at.level, at.first, at.end)->lower == INT64_MAX;
             raised = dead ? INT64_MAX : raised;
+            if (dead && !note_dead(s, &at))
+                return false;
         }
     }
     return true;

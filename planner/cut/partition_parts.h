@@ -123,7 +123,9 @@ struct stage_level {
     int64_t *path_ns, *step_ns;         /* (sums) of each layer's smallest C and O by the level's own table */
     int64_t *least_bytes;               /* (sums); may be less than the least */
     struct vectors vectors;
-    bool solved; /* a stage of it has a solution */
+    bool solved;   /* a stage of it has a solution */
+    int *dead_end; /* (places) ends from which on stages that begin there have no solution at this cap; or NULL */
+    int64_t dead_cap_ns;
 };
 /* The best cut under the present cap, from each place behind the stages before it. */
 struct cutting {

@@ -169,20 +169,14 @@ static bool list_receives(struct ordering *o, const int *work, struct error *err
 
 /* ---- passes and messages ---- */
 
-/* Gives when a receive that is posted before the action can begin: beside the action before it, of which the weights'
- * gradients may be an action of their own. */
-static int posted_at(const struct ordering *o, int stage, int action)
-{
-    int before = (int)min_i64(action, o->stages[stage].next) - (schedules[o->p->plan->schedule]->splits ? 3 : 2);
-    return before >= 0 ? o->out->first_end[stage] + before : 0;
-}
-
 static void arrive(struct ordering *o, const struct receive *receive)
 {
     int token = receive->token, stage = stage_of(o, token, true);
     struct stage_order *from = &o->stages[receive->sent.from], *to = &o->stages[stage];
+    /* a receive begins beside the action before its own, of which the weights' gradients may be one by themselves */
+    int before = (int)min_i64(receive->action, to->next) - (schedules[o->p->plan->schedule]->splits ? 3 : 2);
     o->out->events[o->out->event_count++] = (struct event){ .number = number_of(o, token),
-                                                            .at = posted_at(o, stage, receive->action),
+                                                            .at = before >= 0 ? o->out->first_end[stage] + before : 0,
                                                             .stage = receive->sent.from,
                                                             .to = stage,
                                                             .micro = (unsigned)micro_of_token(o, token) };

@@ -107,17 +107,13 @@ static bool folds(const struct segment *segment, int axis)
     return true;
 }
 
-/* True when a segment has keys, or carries a state along the sequence, as good a reason to leave that whole. */
-static bool has_key(const struct segment *segment)
-{
-    return kernel_facts[segment->kernel].scans || segment_axis(segment, TAG_KEY) >= 0;
-}
-
 int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts,
                    const int64_t left[MAX_AXES])
 {
+    /* a state that is carried along the sequence is as good a reason to leave that whole as keys are */
+    const bool has_key = kernel_facts[segment->kernel].scans || segment_axis(segment, TAG_KEY) >= 0;
     for (int i = 0; i < MAX_PREFERENCES && dimension->prefer[i].tag != TAG_NONE; i++) {
-        if (dimension->prefer[i].when == PREFER_IF_KEY && !has_key(segment))
+        if (dimension->prefer[i].when == PREFER_IF_KEY && !has_key)
             continue;
         for (int axis = 0; axis < segment->axis_count; axis++) {
             const struct axis *a = &segment->axes[axis];

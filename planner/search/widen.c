@@ -136,7 +136,7 @@ static bool search_again(struct widener *w, struct widening *widening, uint64_t 
     return true;
 }
 
-/* *out: the optimizer's state, kept once, is more than all devices and hosts have. */
+/* *out: weights and the optimizer's state, kept once, are more than all devices and hosts have. */
 static bool is_hopeless(const struct widener *w, bool *out, struct error *err)
 {
     const struct space *space = &w->options->space;
@@ -144,10 +144,12 @@ static bool is_hopeless(const struct widener *w, bool *out, struct error *err)
     struct graph *graph = NULL;
     if (!graph_take(&graph, w->model, space->batch, space->sequence, 1, err))
         return false;
-    for (int i = 0; i < graph->weight_count; i++)
-        if (!graph->weights[i].frozen)
-            needed += (double)weight_elements(&graph->weights[i]) *
-                      (double)optimizer_bytes_per_element(&space->optimizer, space->dtype, &graph->weights[i]);
+    for (int i = 0; i < graph->weight_count; i++) {
+        const struct weight *weight = &graph->weights[i];
+        int64_t state = optimizer_bytes_per_element(&space->optimizer, space->dtype, weight);
+        needed += (double)weight_elements(weight) *
+                  (double)(weight_bytes_per_element(space->dtype) + (weight->frozen ? 0 : state));
+    }
     for (int t = 0; t < w->facts->cluster->type_count; t++) {
         int64_t bytes = w->facts->cluster->types[t].device.host_memory_bytes; /* 0: nobody knows */
         there += (double)w->facts->cluster->device_count * (double)(bytes > 0 ? bytes : INT64_MAX);

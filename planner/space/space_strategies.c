@@ -46,13 +46,6 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
     }
 }
 
-/* True when slices are of use: where gradients at least are sharded, they gather and reduce less at a time. */
-static bool takes_slices(const struct strategies *list, const struct plan_layer *layer, int64_t slices)
-{
-    return slices == 1 || (list->sharded && layer->zero >= 2) || list->ruled ||
-           !allowed_has(&list->range[CHOICE_SLICES], 1);
-}
-
 /* Chooses a value, then those of the choices behind it. Few possible ones are tried ascending, of many the listed. */
 static void choose(struct strategies *list, enum space_choice choice, struct plan_layer layer)
 {
@@ -67,7 +60,9 @@ static void choose(struct strategies *list, enum space_choice choice, struct pla
         int64_t value = few ? facts->least + i : range->values[i];
         if (!matters && choice != CHOICE_ZERO)
             value = facts->usual;
-        else if (!allowed_has(range, value) || (choice == CHOICE_SLICES && !takes_slices(list, &layer, value)))
+        else if (!allowed_has(range, value) ||
+                 (choice == CHOICE_SLICES && value > 1 && !(list->sharded && layer.zero >= 2) && !list->ruled &&
+                  allowed_has(range, 1))) /* slices are of use where they gather and reduce less at a time */
             continue;
         rules_layer_set(&layer, choice, value);
         choose(list, choice + 1, layer);
