@@ -106,7 +106,7 @@ class Calls:
             "".join(f"node{i} -- Linear(x) -- forward_compute_time={i % 3 + 1}.000, backward_compute_time={i % 2 + 2}.000, "
                     f"activation_size={1000 * i}.0, parameter_size={4000 * (i % 4)}.000\n" for i in range(1, 9)) +
             "".join(f"\tnode{i} -- node{i + 1}\n" for i in range(1, 8)))
-        for words in ((*tiny, "-o", plan), (*tiny, "--fix", "pp=2", "-o", other), (*tiny[:3], "1x1:cpu", *tiny[4:], "-o", alone), (*aimed, "--target", "megatron-lm", "-o", launch),
+        for words in ((*tiny, "-o", plan), (*tiny, "--fix", "pp=2,recompute=full", "-o", other), (*tiny[:3], "1x1:cpu", *tiny[4:], "-o", alone), (*aimed, "--target", "megatron-lm", "-o", launch),
                       ("plan", hf / "config.json", "--cluster", "1x2:cpu", "--batch", 4, "--seq", 16, "--dtype", "fp32", "-o", hf_plan),
                       ("run", plan, "--steps", 2, "--checkpoint", saves)):
             subprocess.run([cleave, *map(str, words)], check=True, capture_output=True, timeout=120)

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "executor/checkpoint/parts.h"
 #include "executor/checkpoint/rank_file.h"
+#include "executor/checkpoint/read.h"
 #include "executor/hf_index.h"
 #include "executor/safetensors.h"
 #include "host/clock.h"
@@ -251,6 +252,58 @@ START_TEST(long_tensors_are_written_in_stretches)
     status_close(options.status);
     free(bytes);
     remove_any(folder);
+}
+END_TEST
+
+/* Of more elements than there are addresses. */
+START_TEST(weights_of_16_bits_want_room_to_be_written)
+{
+    struct plan plan = { .dtype = DTYPE_BF16 };
+    struct buffer weight = { .kind = BUFFER_WEIGHT };
+    struct program program = { .plan = &plan, .buffers = &weight, .buffer_count = 1 };
+    struct rank rank = { .program = &program };
+    struct place place = { .count = INT64_MAX - 1 };
+    struct file_record record;
+    struct error error = { 0 };
+    const void *data = &weight;
+    int buffer = 0;
+    struct rank_file file = { .rank = &rank, .count = 1, .places = &place, .buffers = &buffer, .data = &data };
+    ck_assert(!rank_file_write(&file, -1, &(struct checkpoint_label){ .step = 1 }, &record, &error));
+    ck_assert_int_eq(error.kind, ERROR_ENVIRONMENT);
+    arena_free(&file.arena);
+}
+END_TEST
+
+/* Another rank that has never opened what is chosen. */
+static bool says_no(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
+                    size_t receive_bytes, struct error *err)
+{
+    (void)lane, (void)to, (void)send, (void)send_bytes, (void)from, (void)err;
+    *(int *)self += receive_bytes > 0;
+    if (receive_bytes > 0)
+        memset(receive, 0, receive_bytes);
+    return true;
+}
+
+START_TEST(saves_that_are_gone_before_all_have_them_open_are_given_up)
+{
+    int asked = 0;
+    struct world w;
+    char folder[PATH_BYTES];
+    world_open(&w, tiny_models[0]);
+    folder_make(folder);
+    must_run(&w, &choices[0], SAVED, folder, NULL, 0);
+    struct program program = { .graph = w.graph };
+    struct run_options options = run_options_default();
+    struct transport transport = { .self = &asked, .rank_count = 2, .exchange = says_no };
+    struct rank rank = { .program = &program, .options = &options, .transport = &transport };
+    struct error error = { 0 };
+    options.seed = 3;
+    ck_assert(!checkpoint_read(&rank, folder, &error));
+    ck_assert_ptr_nonnull(strstr(error.message, "another run saves in"));
+    ck_assert_int_gt(asked, 1);
+    remove_any(folder);
+    world_close(&w);
 }
 END_TEST
 
@@ -505,6 +558,8 @@ static Suite *checkpoint_suite(void)
     CHECK_ADD(suite, other_models_and_seeds_are_refused);
     CHECK_ADD(suite, what_is_whole_may_still_be_wrong);
     CHECK_ADD(suite, long_tensors_are_written_in_stretches);
+    CHECK_ADD(suite, weights_of_16_bits_want_room_to_be_written);
+    CHECK_ADD(suite, saves_that_are_gone_before_all_have_them_open_are_given_up);
     CHECK_ADD(suite, a_folder_may_be_too_deep);
     CHECK_ADD(suite, containers_round_trip);
     CHECK_ADD(suite, malformed_containers_are_refused);
