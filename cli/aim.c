@@ -277,7 +277,10 @@ static bool refuse_value(const struct keeper *keeper, enum space_choice choice, 
         text_printf(&text, "%s", i == 0 ? ": it has " : i + 1 < known->count ? ", " : " or ");
         add_value(&text, choice, known->values[i]);
     }
-    fail(err, "%s", text.data ? text.data : "");
+    if (text.failed)
+        fail_memory(err);
+    else
+        fail(err, "%s", text.data);
     text_free(&text);
     return false;
 }
