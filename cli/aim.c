@@ -256,26 +256,25 @@ static bool is_refused(struct launch *broken, const struct probe *probe, enum sp
     return any;
 }
 
-static void add_value(struct text *out, enum space_choice choice, int64_t value)
+/* How a value of the choice is told: by its name, or as a number. */
+static const char *value_told(char out[CHOICE_VALUE_BYTES], enum space_choice choice, int64_t value)
 {
-    char name[CHOICE_VALUE_BYTES];
-    const char *word = choice_value_name(name, choice, value);
-    if (word)
-        text_printf(out, "%s", word);
-    else
-        text_printf(out, "%lld", (long long)value);
+    const char *word = choice_value_name(out, choice, value);
+    if (!word)
+        snprintf(out, CHOICE_VALUE_BYTES, "%lld", (long long)value);
+    return word ? word : out;
 }
 
 static bool refuse_value(const struct keeper *keeper, enum space_choice choice, int64_t value,
                          const struct allowed *known, struct error *err)
 {
+    char name[CHOICE_VALUE_BYTES];
     struct text text = { 0 };
-    text_printf(&text, "%s (%s) cannot be told %s ", keeper->target->name, keeper->target->release,
-                choice_facts[choice].name);
-    add_value(&text, choice, value);
+    text_printf(&text, "%s (%s) cannot be told %s %s", keeper->target->name, keeper->target->release,
+                choice_facts[choice].name, value_told(name, choice, value));
     for (int i = 0; i < known->count; i++) {
-        text_printf(&text, "%s", i == 0 ? ": it has " : i + 1 < known->count ? ", " : " or ");
-        add_value(&text, choice, known->values[i]);
+        const char *before = i + 1 < known->count ? ", " : " or ";
+        text_printf(&text, "%s%s", i == 0 ? ": it has " : before, value_told(name, choice, known->values[i]));
     }
     if (text.failed)
         fail_memory(err);
@@ -375,14 +374,9 @@ static void say_try(FILE *out, const struct uniform_try *tried, const struct uni
     const char *before = "";
     for (int at = 0; at < CHOICE_COUNT - LISTED_CHOICES; at++) {
         enum space_choice c = (enum space_choice)(LISTED_CHOICES + at);
-        const char *value = choice_value_name(name, c, tried->value[at]);
         if (tried->value[at] == best->value[at])
             continue;
-        fprintf(out, "%s %s ", before, choice_facts[c].name);
-        if (value)
-            fprintf(out, "%s", value);
-        else
-            fprintf(out, "%lld", (long long)tried->value[at]);
+        fprintf(out, "%s %s %s", before, choice_facts[c].name, value_told(name, c, tried->value[at]));
         before = ",";
     }
 }
