@@ -100,7 +100,8 @@ class Calls:
             "--man-page": ("--man-page", "plan"),
             "help": ("help", "run"),
         }
-        (self.given / "run.sh").write_text("deepspeed --num_gpus 2 train.py --deepspeed ds.json\n")
+        # its last word wants more room than those before it
+        (self.given / "run.sh").write_text(f"ARGS=(--num_gpus 2 train.py --deepspeed ds.json --nobody_knows {'x' * 100})\ndeepspeed \"${{ARGS[@]}}\"\n")
         (self.given / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 2}, "nobody": {"knows": "this"}}))
         (self.given / "graph.txt").write_text(
             "".join(f"node{i} -- Linear(x) -- forward_compute_time={i % 3 + 1}.000, backward_compute_time={i % 2 + 2}.000, "
@@ -203,12 +204,12 @@ class Short:
                 yield rank, str(n)
                 yield rank, f"{n}+"
 
-    def sweep(self, name, most=None, jobs=2, first_alone=False):
-        """first_alone: of each chain the first request, and not all from there on. Returns how many tries there were, of all or of at most so many spread over them, and a list of those that went wrong:
+    def sweep(self, name, most=None, jobs=2, alone=False):
+        """alone: of each chain the first request and the last, and never all from there on. Returns how many tries there were, of all or of at most so many spread over them, and a list of those that went wrong:
         (rank, at, what, said)."""
         known, tries = self.known(name), list(self.tries(name))
-        if first_alone:
-            tries = [(None, str(n)) for n in sorted({first for first, _ in self.sites(name, None)})]
+        if alone:
+            tries = [(rank, at) for rank, at in tries if not at.endswith("+")]
         step = 1 if not most else max(1, len(tries) // most) | 1  # odd: of both kinds
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             results = pool.map(lambda t: (t, self.call(name, t[1], t[0])), tries[::step])

@@ -2,11 +2,25 @@
 #ifndef CLEAVE_TESTS_TCP_ENDS_H
 #define CLEAVE_TESTS_TCP_ENDS_H
 #include "executor/comm_tcp.h"
+#include "host/clock.h"
+#include "tests/check.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { TCP_MAX_RANKS = 16 };
+static inline void nap(void)
+{
+    clock_sleep_until_ns(clock_now_ns() + 10000000);
+}
+
+static inline void wait_for(atomic_int *aborts)
+{
+    while (atomic_load(aborts) == 0)
+        nap();
+}
+
 /* A meeting on this machine, at a port that is free: *listener is for rank 0. */
 static inline bool tcp_meeting(struct meeting *out, int rank_count, struct error *err)
 {

@@ -1,18 +1,18 @@
-/* Checkpoints: resumed runs, resharding, damage; and the safetensors container. */
+/* Checkpoints: resumed runs, resharding, damage. */
 #define _GNU_SOURCE
 #include "tests/saved_runs.h"
 #include "base/text.h"
 #include "executor/checkpoint/parts.h"
 #include "executor/checkpoint/rank_file.h"
 #include "executor/checkpoint/read.h"
-#include "executor/hf_index.h"
-#include "executor/safetensors.h"
 #include "host/clock.h"
 #include "host/file.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -396,102 +396,18 @@ START_TEST(what_is_whole_may_still_be_wrong)
 }
 END_TEST
 
-/* ---- the container ---- */
-static bool parse(const char *header, int64_t data_bytes, struct safetensors **out, struct error *err)
-{
-    return safetensors_parse(out, "file", header, strlen(header),
-                             SAFETENSORS_LENGTH_BYTES + (int64_t)strlen(header) + data_bytes, err);
-}
-
-START_TEST(containers_round_trip)
-{
-    struct tensor tensors[] = { { .name = "a", .type = TENSOR_F32, .dim_count = 2, .shape = { 2, 3 }, .bytes = 24 },
-                                { .name = "empty", .type = TENSOR_BF16, .dim_count = 1, .shape = { 0 }, .bytes = 0 },
-                                { .name = "scalar", .type = TENSOR_I64, .bytes = 8 } };
-    struct tensor_note notes[] = { { "format", "pt" }, { "a", "b \"quoted\" \\" } };
-    size_t length, header;
-    struct safetensors *file;
-    struct error error = { 0 };
-    char *bytes = safetensors_write(tensors, 3, notes, 2, &length);
-    ck_assert_uint_eq(length % 8, 0);
-    ck_assert(safetensors_header_bytes(&header, "file", (const unsigned char *)bytes, (int64_t)length + 32, &error));
-    ck_assert_uint_eq(header + SAFETENSORS_LENGTH_BYTES, length);
-    ck_assert_msg(
-        safetensors_parse(&file, "file", bytes + SAFETENSORS_LENGTH_BYTES, header, (int64_t)length + 32, &error), "%s",
-        error.message);
-    ck_assert_int_eq(file->count, 3);
-    ck_assert_str_eq(safetensors_note(file, "a"), "b \"quoted\" \\");
-    ck_assert_ptr_null(safetensors_note(file, "c"));
-    ck_assert_int_eq(file->data_start, (int64_t)length);
-    for (int i = 0; i < 3; i++) {
-        const struct tensor *got = &file->tensors[i];
-        const struct tensor *want = strcmp(got->name, "a") == 0       ? &tensors[0]
-                                    : strcmp(got->name, "empty") == 0 ? &tensors[1]
-                                                                      : &tensors[2];
-        ck_assert_str_eq(got->name, want->name);
-        ck_assert(got->type == want->type && got->dim_count == want->dim_count && got->offset == want->offset &&
-                  got->bytes == want->bytes);
-        ck_assert_int_eq(memcmp(got->shape, want->shape, sizeof got->shape), 0);
-    }
-    safetensors_free(file);
-    free(bytes);
-}
-END_TEST
-
-START_TEST(malformed_containers_are_refused)
-{
-    static const struct {
-        const char *header;
-        int64_t data_bytes;
-        const char *reason;
-    } cases[] = {
-        { "[]", -1, "the header is longer than the file" },
-        { "[]", 0, "expected an object" },
-        { "{\"a\": 3}", 0, "expected {dtype, shape, data_offsets}" },
-        { "{\"a\": {\"dtype\": \"F31\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 4, "expected a dtype" },
-        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 4]}}", 4, "found a shape of 8 bytes" },
-        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 8]}}", 8,
-          "at byte 0 of the data, found 4" },
-        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 8,
-          "expected 4 bytes of data, found 8" },
-        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 3, "data_offsets" },
-        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [9007199254740992, 9007199254740992], \"data_offsets\": [0, 4]}}", 4,
-          "2^63" },
-        { "{\"__metadata__\": {\"a\": 1}}", 0, "expected a string" },
-        { "{\"a\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, \"b\": {\"dtype\": \"U8\", "
-          "\"shape\": [4], \"data_offsets\": [2, 6]}}",
-          6, "at byte 4 of the data, found 2" },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct safetensors *file;
-        struct error error = { 0 };
-        ck_assert_msg(!parse(cases[i].header, cases[i].data_bytes, &file, &error), "%s", cases[i].header);
-        ck_assert_msg(strstr(error.message, cases[i].reason) != NULL, "%s: %s", cases[i].header, error.message);
-    }
-    struct text index = { 0 };
-    struct hf_index *none;
-    struct error many = { 0 };
-    text_add(&index, "{\"weight_map\":{");
-    for (int i = 0; i <= 4096; i++)
-        text_printf(&index, "%s\"%d\":\"%d.safetensors\"", i > 0 ? "," : "", i, i);
-    text_add(&index, "}}");
-    ck_assert(!hf_index_parse(&none, "index", index.data, index.length, &many));
-    ck_assert_msg(strstr(many.message, "expected at most 4096 files") != NULL, "%s", many.message);
-    text_free(&index);
-    unsigned char start[SAFETENSORS_LENGTH_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-    size_t length;
-    struct error error = { 0 };
-    ck_assert(!safetensors_header_bytes(&length, "file", start, 1000, &error));
-}
-END_TEST
-
 /* ---- a disk that takes its time ---- */
 /* Of one call of the system that waits for a disk; -1: until it is released. Before it the run's own folder is made. */
 static atomic_llong stall_ns, asleep;
 static atomic_int calls_before;
 
+static bool commits_fail;
 int fsync(int file)
 {
+    if (commits_fail && atomic_fetch_sub(&calls_before, 1) <= 0) {
+        errno = EIO;
+        return -1;
+    }
     long long own_ns = atomic_fetch_sub(&calls_before, 1) > 0 ? 0 : atomic_exchange(&stall_ns, 0),
               until_ns = clock_now_ns() + own_ns;
     if (own_ns != 0)
@@ -538,6 +454,69 @@ START_TEST(a_disk_may_take_longer_than_a_stuck_rank)
 }
 END_TEST
 
+/* Steps that are long enough for an errand each. */
+static void wait_at_step(void *context, const struct run_step *step)
+{
+    on_step(context, step);
+    clock_sleep_until_ns(clock_now_ns() + 100000000);
+}
+
+/* A save beside the steps fails when it is committed, before the next is due: the run ends at the step that sees it. */
+START_TEST(a_commit_that_fails_ends_the_run)
+{
+    enum { CALLS_BEFORE_COMMIT = 2 }; /* for the run's own folder, and for its only rank's file */
+    char folder[PATH_BYTES];
+    struct world w;
+    struct error error = { 0 };
+    folder_make(folder);
+    world_open(&w, tiny_models[0]);
+    w.more.on_step = wait_at_step;
+    commits_fail = true;
+    atomic_store(&calls_before, CALLS_BEFORE_COMMIT);
+    ck_assert(!world_run(&w, &choices[0], STEPS, folder, NULL, 3, &error));
+    commits_fail = false;
+    ck_assert_msg(strstr(error.message, "Input/output error") != NULL, "%s", error.message);
+    ck_assert(w.loss[3] > 0 && w.loss[STEPS - 1] == 0);
+    world_close(&w);
+    remove_any(folder);
+}
+END_TEST
+
+/* ---- a folder that others remove and make anew ---- */
+static const char *contended;
+static int times_removed;
+
+int flock(int file, int operation)
+{
+    int result = (int)syscall(SYS_flock, file, operation);
+    if (contended && operation & LOCK_EX && times_removed > 0) {
+        times_removed--;
+        ck_assert(rmdir(contended) == 0 && mkdir(contended, 0777) == 0);
+    }
+    return result;
+}
+
+/* Who has locked one that no longer has the name tries again, and not for ever. */
+START_TEST(a_folder_that_is_always_another_is_given_up)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        char folder[PATH_BYTES];
+        struct world w;
+        struct error error = { 0 };
+        folder_make(folder);
+        world_open(&w, tiny_models[0]);
+        contended = folder, times_removed = fails ? INT32_MAX : 5;
+        bool ok = world_run(&w, &choices[0], 1, folder, NULL, 0, &error);
+        contended = NULL;
+        ck_assert_msg(ok == !fails, "%s", error.message);
+        ck_assert(!fails || strstr(error.message, "checkpoint: cannot lock /"));
+        ck_assert_int_eq(folder_each(folder, NULL), !fails);
+        world_close(&w);
+        remove_any(folder);
+    }
+}
+END_TEST
+
 static void add_for_models(Suite *suite, const char *name, const TTest *test)
 {
     TCase *one = tcase_create(name);
@@ -554,6 +533,8 @@ static Suite *checkpoint_suite(void)
     add_for_models(suite, "a_resumed_run_is_bitwise_the_same", a_resumed_run_is_bitwise_the_same);
     add_for_models(suite, "another_plan_reads_its_pieces", another_plan_reads_its_pieces);
     CHECK_ADD(suite, a_disk_may_take_longer_than_a_stuck_rank);
+    CHECK_ADD(suite, a_commit_that_fails_ends_the_run);
+    CHECK_ADD(suite, a_folder_that_is_always_another_is_given_up);
     CHECK_ADD(suite, damaged_checkpoints_are_refused);
     CHECK_ADD(suite, other_models_and_seeds_are_refused);
     CHECK_ADD(suite, what_is_whole_may_still_be_wrong);
@@ -561,8 +542,6 @@ static Suite *checkpoint_suite(void)
     CHECK_ADD(suite, weights_of_16_bits_want_room_to_be_written);
     CHECK_ADD(suite, saves_that_are_gone_before_all_have_them_open_are_given_up);
     CHECK_ADD(suite, a_folder_may_be_too_deep);
-    CHECK_ADD(suite, containers_round_trip);
-    CHECK_ADD(suite, malformed_containers_are_refused);
     return suite;
 }
 CHECK_MAIN(checkpoint_suite)

@@ -289,12 +289,6 @@ static void count_abort(void *context)
     atomic_fetch_add((atomic_int *)context, 1);
 }
 
-static void wait_for(atomic_int *aborts)
-{
-    while (atomic_load(aborts) == 0)
-        clock_sleep_until_ns(clock_now_ns() + 10000000);
-}
-
 START_TEST(a_rank_0_that_lies_ends_the_others)
 {
     static const struct {

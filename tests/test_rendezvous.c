@@ -1,4 +1,4 @@
-/* Where processes meet: values, tokens, strangers, loss, and what one host hears of another's ranks. */
+/* Where processes meet: values, tokens, strangers, and loss. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/num.h"
 #include "base/sha256.h"
@@ -7,8 +7,6 @@
 #include "executor/rendezvous_wire.h"
 #include "host/clock.h"
 #include "tests/tcp_ends.h"
-#include "executor/comm_threads.h"
-#include "executor/comm_watched.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <arpa/inet.h>
@@ -17,11 +15,6 @@
 #include <unistd.h>
 
 enum { RANKS = 4 };
-static void nap(void)
-{
-    clock_sleep_until_ns(clock_now_ns() + 10000000);
-}
-
 static void count_abort(void *context)
 {
     atomic_fetch_add((atomic_int *)context, 1);
@@ -307,14 +300,8 @@ START_TEST(silent_strangers_make_room)
 END_TEST
 
 /* ---- loss and status ---- */
-static void wait_for(atomic_int *aborts)
-{
-    while (atomic_load(aborts) == 0)
-        nap();
-}
-
-/* A process that knows the token and is gone without a word; said: bytes that it sends first. */
-static void be_lost(const struct meeting *meeting, int rank, const void *said, size_t bytes)
+/* The connection of a process that knows the token. */
+static int be_rank(const struct meeting *meeting, int rank)
 {
     struct error error = { 0 };
     const struct hello hello = { .purpose = PURPOSE_RENDEZVOUS,
@@ -322,6 +309,13 @@ static void be_lost(const struct meeting *meeting, int rank, const void *said, s
                                  .rank_count = (uint32_t)meeting->rank_count };
     int fd = socket_connect(meeting->host, meeting->port, INT64_MAX, -1, &error);
     ck_assert(fd >= 0 && handshake_join(fd, &hello, meeting->token, INT64_MAX, -1, "rank 0", NULL, &error));
+    return fd;
+}
+
+/* It is gone without a word; said: bytes that it sends first. */
+static void be_lost(const struct meeting *meeting, int rank, const void *said, size_t bytes)
+{
+    int fd = be_rank(meeting, rank);
     ck_assert_int_eq(socket_write(fd, said, bytes, INT64_MAX, -1), SOCKET_DONE);
     nap();
     close(fd);
@@ -414,6 +408,60 @@ START_TEST(who_lies_with_the_token_is_refused_by_name)
 }
 END_TEST
 
+/* What is for a process that never reads is kept up to a limit; nobody else waits for it. Half of what it says is
+ * answered by views, half by a value. */
+START_TEST(who_does_not_listen_is_not_waited_for)
+{
+    enum { SAID = 40000, VALUE = 2000 };
+    static const struct {
+        struct frame frame;
+        struct beat beat;
+        struct frame wish;
+        char key[3];
+    } said = { { .kind = FRAME_BEAT, .value_bytes = sizeof(struct beat) },
+               { .failed = -1, .line = { .rank = 2, .state = RANK_LIVES } },
+               { .kind = FRAME_GET, .key_bytes = 3 },
+               "all" };
+    const size_t said_bytes = offsetof(__typeof__(said), key) + sizeof said.key;
+    struct rendezvous *ranks[2];
+    atomic_int aborts[2];
+    struct meeting meeting;
+    struct error error = { 0 };
+    char value[VALUE] = { 0 };
+    int answers[FRAME_NO_MEMORY + 1] = { 0 };
+    struct frame frame;
+    size_t bytes;
+    ck_assert(tcp_meeting(&meeting, RANKS, &error));
+    for (int r = 0; r < 2; r++) {
+        struct meeting m = tcp_meeting_of(&meeting, r, 1);
+        atomic_init(&aborts[r], 0);
+        ck_assert(rendezvous_open(&ranks[r], &m, count_abort, &aborts[r], &error));
+    }
+    ck_assert(rendezvous_put(ranks[1], "all", value, sizeof value, &error));
+    int deaf = be_rank(&meeting, 2);
+    for (int i = 0; i < SAID; i++)
+        ck_assert_int_eq(socket_write(deaf, &said, said_bytes, INT64_MAX, -1), SOCKET_DONE);
+    ck_assert(rendezvous_put(ranks[1], "after", value, 1, &error)); /* the server still has time for others */
+    ck_assert(rendezvous_get(ranks[0], "after", value, sizeof value, &bytes, &error) && bytes == 1);
+    ck_assert_int_eq(atomic_load(&aborts[0]), 0);
+    rendezvous_abort(ranks[1]);
+    wait_for(&aborts[0]);
+    /* What it reads at last is whole frames. */
+    int64_t until_ns = clock_now_ns() + 500000000;
+    while (socket_read(deaf, &frame, sizeof frame, until_ns, -1) == SOCKET_DONE) {
+        static char body[RENDEZVOUS_VALUE_BYTES + sizeof(struct view_head) + RANKS * sizeof(struct status_line)];
+        ck_assert(frame_is_answer(&frame, RANKS) && frame.value_bytes <= sizeof body);
+        ck_assert_int_eq(socket_read(deaf, body, frame.value_bytes, INT64_MAX, -1), SOCKET_DONE);
+        answers[frame.kind]++;
+    }
+    ck_assert(answers[FRAME_DONE] > 0 && answers[FRAME_VIEW] > 0);
+    ck_assert_int_lt(answers[FRAME_DONE] + answers[FRAME_VIEW], 2 * SAID);
+    close(deaf);
+    for (int r = 1; r >= 0; r--)
+        rendezvous_close(ranks[r]);
+}
+END_TEST
+
 START_TEST(an_abort_reaches_all_once_and_farewell_is_no_loss)
 {
     struct rendezvous *ranks[RANKS];
@@ -462,116 +510,6 @@ START_TEST(rank_0_leaving_in_order_is_no_loss_and_its_death_is)
 }
 END_TEST
 
-/* ---- a watch for transports without one ---- */
-/* An end whose abort reaches nobody else, as a library's. */
-struct lonely {
-    struct transport inner;
-    atomic_int aborts;
-};
-
-static bool lonely_exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from,
-                            void *receive, size_t receive_bytes, struct error *err)
-{
-    struct lonely *l = self;
-    return l->inner.exchange(l->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
-}
-
-static void lonely_abort(void *self)
-{
-    atomic_fetch_add(&((struct lonely *)self)->aborts, 1);
-}
-
-static void lonely_close(void *self)
-{
-    struct lonely *l = self;
-    l->inner.close(l->inner.self);
-}
-
-struct wrapping {
-    struct lonely end;
-    struct transport transport;
-    struct meeting meeting;
-    struct error why, error;
-    bool ok;
-    struct status *page;
-};
-
-static void *wrap_one(void *argument)
-{
-    struct wrapping *w = argument;
-    w->ok = comm_watched_wrap(&w->transport, &w->meeting, &w->why, &w->error);
-    return NULL;
-}
-
-/* Every rank wraps its end, as if on a host of its own; rank 0 listens on `host`. */
-static void wrap_all(struct wrapping wrappings[RANKS], const char *host)
-{
-    struct transport hub[RANKS];
-    pthread_t threads[RANKS];
-    struct error error = { 0 };
-    ck_assert(comm_threads_open(hub, RANKS, &error));
-    for (int r = 0; r < RANKS; r++) {
-        struct wrapping *w = &wrappings[r];
-        *w = (struct wrapping){ .end.inner = hub[r], .transport = hub[r], .meeting = { .timeout_s = 20 } };
-        w->transport.self = &w->end, w->transport.exchange = lonely_exchange;
-        w->transport.abort = lonely_abort, w->transport.close = lonely_close;
-        snprintf(w->meeting.host, sizeof w->meeting.host, "%s", host);
-        snprintf(w->meeting.host_name, sizeof w->meeting.host_name, "host-%d", r);
-        pthread_create(&threads[r], NULL, wrap_one, w);
-    }
-    for (int r = 0; r < RANKS; r++) {
-        pthread_join(threads[r], NULL);
-        ck_assert_msg(wrappings[r].ok, "%s", wrappings[r].error.message);
-    }
-}
-
-START_TEST(a_library_s_ranks_are_watched_from_other_hosts)
-{
-    static struct wrapping wrappings[RANKS];
-    struct error error = { 0 };
-    struct status_line line;
-    wrap_all(wrappings, _i == 0 ? "" : "127.0.0.1");
-    for (int r = 0; r < RANKS; r++) {
-        ck_assert_msg(wrappings[r].why.kind == ERROR_NONE, "%s", wrappings[r].why.message);
-        ck_assert(status_open(&wrappings[r].page, NULL, RANKS, &error));
-        status_join(wrappings[r].page, r);
-        wrappings[r].transport.watch(wrappings[r].transport.self, wrappings[r].page);
-    }
-    status_note(wrappings[3].page, 3, 41, 7);
-    do {
-        nap();
-        status_export(wrappings[1].page, 3, &line);
-    } while (line.step != 41);
-    ck_assert_int_eq(line.instr, 7);
-    ck_assert_str_eq(status_host(wrappings[1].page, 3), "host-3");
-    status_set_failed(wrappings[2].page, 2);
-    wrappings[2].transport.abort(wrappings[2].transport.self);
-    for (int r = 0; r < RANKS; r++) {
-        wait_for(&wrappings[r].end.aborts);
-        ck_assert_int_eq(status_failed_rank(wrappings[r].page), 2);
-    }
-    for (int r = RANKS - 1; r >= 0; r--) {
-        wrappings[r].transport.watch(wrappings[r].transport.self, NULL);
-        wrappings[r].transport.close(wrappings[r].transport.self);
-        status_close(wrappings[r].page);
-    }
-}
-END_TEST
-
-/* Rank 0 cannot listen there (an address for documents): the run goes on as it was, and rank 0 knows why. */
-START_TEST(ranks_that_cannot_meet_stay_unwatched)
-{
-    static struct wrapping wrappings[RANKS];
-    wrap_all(wrappings, "192.0.2.1");
-    ck_assert_msg(strstr(wrappings[0].why.message, "192.0.2.1") != NULL, "%s", wrappings[0].why.message);
-    for (int r = RANKS - 1; r >= 0; r--) {
-        ck_assert_int_eq(wrappings[r].why.kind, ERROR_ENVIRONMENT);
-        ck_assert(wrappings[r].transport.exchange == lonely_exchange && !wrappings[r].transport.watch);
-        wrappings[r].transport.close(wrappings[r].transport.self);
-    }
-}
-END_TEST
-
 static Suite *rendezvous_suite(void)
 {
     Suite *suite = suite_create("rendezvous");
@@ -587,13 +525,9 @@ static Suite *rendezvous_suite(void)
     tcase_add_loop_test(lost, a_lost_process_ends_all_and_is_named, 0, 2);
     suite_add_tcase(suite, lost);
     CHECK_ADD(suite, who_lies_with_the_token_is_refused_by_name);
+    CHECK_ADD(suite, who_does_not_listen_is_not_waited_for);
     CHECK_ADD(suite, an_abort_reaches_all_once_and_farewell_is_no_loss);
     CHECK_ADD(suite, rank_0_leaving_in_order_is_no_loss_and_its_death_is);
-    TCase *watched = tcase_create("a_library_s_ranks_are_watched_from_other_hosts");
-    tcase_set_timeout(watched, 0);
-    tcase_add_loop_test(watched, a_library_s_ranks_are_watched_from_other_hosts, 0, 2);
-    suite_add_tcase(suite, watched);
-    CHECK_ADD(suite, ranks_that_cannot_meet_stay_unwatched);
     return suite;
 }
 CHECK_MAIN(rendezvous_suite)
