@@ -1,5 +1,5 @@
 /* Where processes meet: values, tokens, strangers, and loss. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "base/num.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -7,11 +7,13 @@
 #include "executor/rendezvous_wire.h"
 #include "host/clock.h"
 #include "tests/tcp_ends.h"
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { RANKS = 4 };
@@ -119,6 +121,31 @@ static void check_refused(const struct meeting *meeting, const char *why)
     ck_assert(!rendezvous_open(&rendezvous, meeting, NULL, NULL, &error));
     ck_assert_msg(strstr(error.message, why) != NULL, "%s", error.message);
 }
+
+static bool tells_no_address;
+int getsockname(int fd, struct sockaddr *restrict address, socklen_t *restrict size)
+{
+    if (!tells_no_address)
+        return (int)syscall(SYS_getsockname, fd, address, size);
+    errno = ENOBUFS;
+    return -1;
+}
+
+START_TEST(who_has_no_address_cannot_meet)
+{
+    struct rendezvous *ranks[2];
+    struct meeting meeting;
+    struct error error = { 0 };
+    ck_assert(tcp_meeting(&meeting, 2, &error));
+    ck_assert(rendezvous_open(&ranks[0], &meeting, NULL, NULL, &error));
+    struct meeting m = tcp_meeting_of(&meeting, 1, 1);
+    tells_no_address = true;
+    ck_assert(!rendezvous_open(&ranks[1], &m, NULL, NULL, &error));
+    tells_no_address = false;
+    ck_assert_str_eq(error.message, "rank 1: the system does not tell its own address");
+    rendezvous_close(ranks[0]);
+}
+END_TEST
 
 START_TEST(strangers_are_refused_by_reason)
 {
@@ -515,6 +542,7 @@ static Suite *rendezvous_suite(void)
     Suite *suite = suite_create("rendezvous");
     CHECK_ADD(suite, values_reach_who_asked_before_and_after);
     CHECK_ADD(suite, what_nobody_tells_is_not_waited_for_for_ever);
+    CHECK_ADD(suite, who_has_no_address_cannot_meet);
     CHECK_ADD(suite, strangers_are_refused_by_reason);
     CHECK_ADD(suite, who_listens_without_the_token_is_noticed);
     CHECK_ADD(suite, a_hello_cannot_be_repeated_or_changed);
