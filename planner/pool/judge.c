@@ -232,11 +232,10 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
         int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
-        if (c->judged || (hopeful && c->ranked_ns - doubt >= run_best_step_ns(run)) ||
-            estimate_effort(c->plan) > most_effort)
+        if (c->judged || (hopeful && c->ranked_ns - doubt >= run_best_step_ns(run)))
             continue;
         int64_t ns = judge_expected_ns(run, c);
-        if (!next || ns < least_ns) {
+        if ((!next || ns < least_ns) && estimate_effort(c->plan) <= most_effort) { /* which takes longest to find */
             next = c;
             least_ns = ns;
         }
