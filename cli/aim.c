@@ -1,4 +1,5 @@
 #include "cli/aim.h"
+#include "base/text.h"
 #include "cli/print.h"
 #include "planner/cost/cost.h"
 #include "planner/estimate/estimate.h"
@@ -336,7 +337,11 @@ bool aim_search(struct search_result **out, struct uniform_choice *choice, struc
         struct search_result *result = *out;
         if (result->feasible || result->why || result->nearest.plan || !*untold.message)
             return true;
-        result->why = arena_strdup(&result->arena, untold.message); /* some fit; of the others nothing can be said */
+        struct text why = { 0 }; /* some fit; of the others nothing can be said */
+        text_printf(&why, "nothing fits that %s can be told; of a plan that fits it cannot be told this: %s",
+                    target->name, untold.message);
+        result->why = why.failed ? NULL : arena_strdup(&result->arena, why.data);
+        text_free(&why);
         return result->why || fail_memory(err);
     }
     if (err->kind == ERROR_INFEASIBLE && *untold.message)

@@ -295,13 +295,18 @@ static bool judge(struct estimate **out, const struct inputs *in, const struct p
 }
 
 /* Prices a launch as its plan was priced: of pipelines that are too long to be simulated whole in passing, a search
- * looks at few micro-batches, which by 512 of llama-3-405b in 16 x 4 chunks are 0.9 % off. */
+ * looks at few micro-batches, which by 512 of llama-3-405b in 16 x 4 chunks are 0.9 % off. Of one that does not fit a
+ * search knows no time, which is told here all the same. */
 static bool estimate_as_planned(struct estimate **out, const struct inputs *in, const struct plan *plan,
                                 struct error *err)
 {
     *out = NULL;
     if (in->given && !inputs_soon_verified(plan) && pace_is_uneven(plan) && !judge(out, in, plan, err))
         return false;
+    if (*out && !(*out)->prediction.fits) {
+        estimate_free(*out);
+        *out = NULL;
+    }
     return *out || given_estimate(out, in, plan, err);
 }
 

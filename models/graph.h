@@ -62,6 +62,7 @@ struct kernel_facts {
         weight_reads_weight; /* what BWD_WEIGHT reads besides the output gradients */
     bool has_backward_input, has_backward_weight;
     bool cheap;      /* selective recomputation forgets its outputs */
+    bool gates;      /* by a function of in[0] in[1]: what that function gives may be kept, out[1] */
     bool multiplies; /* a product of matrices: in[0] and weight[0], whose folded axes out lacks */
     bool attends;    /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
     bool places;     /* what it computes depends on where tokens stand in their sequence */
@@ -219,6 +220,8 @@ struct keeping {
     bool gates_inside;     /* gates multiply what experts' last product reads: what it makes is not read backward */
     bool state_takes_gradients;                /* to host memory, even where the weights stay on the device */
     bool eager_caps, eager_sinks, eager_alibi; /* attention whose scores are so changed keeps them until backward */
+    bool eager_norms; /* RMS norms keep their input in fp32, and what they scale, beside what they give */
+    bool eager_gates; /* gated activations keep the activated gate beside both that they read */
     int narrow_gradients;                      /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each
      * element of a shard of state the copies of gradients that a step makes; under bf16 for each element of state its

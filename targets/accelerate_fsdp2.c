@@ -13,6 +13,11 @@
 /* FSDP2 gathers and reduces a block at once, whatever its size. */
 #define BUCKET_BYTES (INT64_C(1) << 40)
 
+static bool no_tensor_degree(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->tensor == 1;
+}
 static bool context_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
@@ -53,10 +58,9 @@ static const struct target_rule rules[] = {
     { "no-experts", "experts are not shared out", "accelerate/parallelism_config.py, ParallelismConfig",
       trainer_no_experts, NULL },
     TRAINER_RULES_OF_MODELS,
-    { "kv-heads", "the tensor degree divides the key and value heads",
-      "transformers/integrations/tensor_parallel.py: projections are split by columns", trainer_kv_heads_divide, NULL },
-    { "no-sp", "there is no sequence parallelism with the tensor degree",
-      "transformers/models/llama/configuration_llama.py, base_model_tp_plan", trainer_no_sequence_parallel, NULL },
+    { "no-tp", "there is no tensor degree beside FSDP2: transformers lays it over all ranks",
+      "transformers/distributed/utils.py, initialize_distributed_mesh: its mesh has as many ranks as the job",
+      no_tensor_degree, NULL },
     { "cp",
       "context parallelism gathers keys and values or passes them around, and twice its degree divides the sequence",
       "accelerate/utils/dataclasses.py, TorchContextParallelConfig; accelerator.py, maybe_context_parallel",
@@ -90,6 +94,7 @@ static const struct target_rule rules[] = {
 static void allow(struct space *space, const struct graph *graph)
 {
     trainer_allow_context(space, graph);
+    space->tensor = allowed_only(1);
     space->tensor_dimension = allowed_only(DIM_tp);
     space->data_dimension = allowed_only(DIM_dp);
     space->mesh_order = allowed_only(ORDER_TENSOR_INSIDE);
@@ -210,8 +215,8 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
         "    MODEL=FOLDER ./train.sh             # one node; FOLDER has config.json, or a checkpoint\n"
         "    MODEL=FOLDER sbatch train.sbatch    # %lld nodes under Slurm\n\n"
         "`accelerate.yaml` says the same for `accelerate launch --config_file accelerate.yaml`. `train.py` trains "
-        "on random tokens; a script of\none's own with the Trainer takes its place. Ranks: tensor-parallel ones "
-        "are neighbours, then context-parallel ones, then those of data.\n\n"
+        "on random tokens; a script of\none's own with the Trainer takes its place. Ranks: context-parallel "
+        "ones are neighbours, then those of data.\n\n"
         "## Verify memory\n\n"
         "    accelerate estimate-memory MODEL --library_name transformers --dtypes bfloat16\n\n"
         "tells the weights' bytes without a device (of one rank without shards); each rank of a run prints what "

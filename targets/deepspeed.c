@@ -180,7 +180,9 @@ static void add_json(struct text *out, const struct launch *launch, const struct
     (void)context;
     struct json_writer w = { .text = *out };
     json_begin_object(&w);
-    write_pair(&w, "train_batch_size", launch->batch);
+    if (launch->tensor * launch->context ==
+        1) /* else who reads it counts ranks in different ways, and finds it himself */
+        write_pair(&w, "train_batch_size", launch->batch);
     write_pair(&w, "train_micro_batch_size_per_gpu", launch->micro_batch);
     write_pair(&w, "gradient_accumulation_steps", launch_micro_batches(launch));
     json_write_key(&w, "gradient_clipping");
@@ -233,7 +235,7 @@ static void add_yaml(struct text *out, const struct launch *launch, const struct
         text_printf(out,
                     "parallelism_config:\n"
                     "  parallelism_config_dp_replicate_size: 1\n"
-                    "  parallelism_config_dp_shard_size: 1\n"
+                    "  parallelism_config_dp_shard_size: %lld\n"
                     "  parallelism_config_tp_size: 1\n"
                     "  parallelism_config_cp_size: 1\n"
                     "  parallelism_config_sp_size: %lld\n"
@@ -241,7 +243,7 @@ static void add_yaml(struct text *out, const struct launch *launch, const struct
                     "  parallelism_config_sp_seq_length: %lld\n"
                     "  parallelism_config_sp_seq_length_is_variable: false\n"
                     "  parallelism_config_sp_attn_implementation: sdpa\n",
-                    (long long)launch->context, (long long)launch->sequence);
+                    (long long)launch->data, (long long)launch->context, (long long)launch->sequence);
 }
 
 static void add_script(struct text *out, const struct launch *launch, const struct launch_context *context)
@@ -365,7 +367,8 @@ static bool read_precision(struct launch_read *out, struct settings *settings, s
     return true;
 }
 
-/* DeepSpeedConfig._set_batch_related_parameters() and _batch_assertion(). */
+/* DeepSpeedConfig._set_batch_related_parameters() and _batch_assertion(), for which tensor-parallel ranks, which read
+ * the same sequences, count like any others. */
 static bool read_batch(struct launch_read *out, struct settings *settings, const struct trainer_said *said,
                        struct error *err)
 {
@@ -380,6 +383,11 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     int64_t ranks = launch->data, product;
+    if (all % launch->tensor != 0)
+        return fail(err,
+                    "%s: train_batch_size %lld: expected a multiple of autotp_size %lld, whose ranks count as others",
+                    settings->name, (long long)all, (long long)launch->tensor);
+    all /= launch->tensor;
     if (ranks == 0 && all > 0 && micro > 0 && steps > 0 && all % (micro * steps) == 0) {
         ranks = launch->data = all / (micro * steps); /* what is left of the batch tells it */
         out->says_data = true;
@@ -390,7 +398,7 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
         return fail(err,
                     "%s: train_batch_size %lld: expected a multiple of micro-batches of %lld x "
                     "gradient_accumulation_steps %lld",
-                    settings->name, (long long)all, (long long)micro, (long long)steps);
+                    settings->name, (long long)(all * launch->tensor), (long long)micro, (long long)steps);
     out->micro_batch_is_open = micro == 0 && (ranks == 0 || all == 0);
     if (ranks == 0) {
         launch->micro_batch = micro > 0 ? micro : 1;
@@ -412,9 +420,10 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
     if (all > 0 && product != all)
         return fail(err,
                     "%s: train_batch_size %lld: expected micro-batches of %lld x gradient_accumulation_steps %lld x "
-                    "data-parallel ranks %lld, which are %lld",
-                    settings->name, (long long)all, (long long)micro, (long long)steps, (long long)ranks,
-                    (long long)product);
+                    "%s ranks %lld, which are %lld",
+                    settings->name, (long long)(all * launch->tensor), (long long)micro, (long long)steps,
+                    launch->tensor > 1 ? "data- and tensor-parallel" : "data-parallel",
+                    (long long)(ranks * launch->tensor), (long long)(product * launch->tensor));
     launch->micro_batch = micro;
     launch->batch = product;
     out->says_batch = true;

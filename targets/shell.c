@@ -69,80 +69,6 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
     return true;
 }
 
-/* ---- conditions ---- */
-
-static bool number_of(const char *word, long long *out)
-{
-    char *end;
-    *out = strtoll(word, &end, 10);
-    return end != word && !*end;
-}
-
-static bool compares(const char *left, const char *op, const char *right)
-{
-    long long a, b;
-    if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0)
-        return strcmp(left, right) == 0;
-    if (strcmp(op, "!=") == 0)
-        return strcmp(left, right) != 0;
-    if (!number_of(left, &a) || !number_of(right, &b))
-        return false;
-    return strcmp(op, "-eq") == 0   ? a == b
-           : strcmp(op, "-ne") == 0 ? a != b
-           : strcmp(op, "-gt") == 0 ? a > b
-           : strcmp(op, "-ge") == 0 ? a >= b
-           : strcmp(op, "-lt") == 0 ? a < b
-           : strcmp(op, "-le") == 0 ? a <= b
-                                    : false;
-}
-
-/* One test without && and ||. Files are there. */
-static bool test_holds(const char *const *words, int count)
-{
-    bool inverted = false;
-    for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
-        inverted = !inverted;
-    bool holds = count > 0 && *words[0];
-    if (count == 2 && strcmp(words[0], "-z") == 0)
-        holds = !*words[1];
-    else if (count == 2 && words[0][0] == '-')
-        holds = *words[1];
-    else if (count == 3)
-        holds = compares(words[0], words[1], words[2]);
-    return holds != inverted;
-}
-
-static bool test_all(const char *const *words, int count)
-{
-    bool holds = true, or_next = false;
-    for (int first = 0; first <= count;) {
-        int end = first;
-        while (end < count && strcmp(words[end], "&&") != 0 && strcmp(words[end], "||") != 0)
-            end++;
-        bool one = test_holds(words + first, end - first);
-        holds = first == 0 ? one : or_next ? holds || one : holds && one;
-        or_next = end < count && strcmp(words[end], "||") == 0;
-        first = end + 1;
-    }
-    return holds;
-}
-
-/* What the command would say: a test what it finds, all others success. */
-static bool succeeds(const char *const *words, int count)
-{
-    bool inverted = false;
-    for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
-        inverted = !inverted;
-    bool holds = true;
-    if (count > 0 && strcmp(words[0], "false") == 0)
-        holds = false;
-    else if (count > 1 && (strcmp(words[0], "[") == 0 || strcmp(words[0], "[[") == 0))
-        holds = test_all(words + 1, count - 1 - (words[count - 1][0] == ']'));
-    else if (count > 1 && strcmp(words[0], "test") == 0)
-        holds = test_all(words + 1, count - 1);
-    return holds != inverted;
-}
-
 /* ---- commands ---- */
 
 static bool is_option(const char *word)
@@ -200,7 +126,9 @@ static bool finish_command(struct shell *s, const struct shell_words *words)
 
 /* ---- functions ---- */
 
-static bool run_commands(struct shell *s, bool active, bool braced);
+/* Where commands end: with the text, with the brace that closes a function, or with an item of case. */
+enum until { UNTIL_END, UNTIL_BRACE, UNTIL_ITEM };
+static bool run_commands(struct shell *s, bool active, enum until until);
 
 /* NAME () or function NAME at the beginning of a command; moves behind it. The name, and its length; 0: it is none. */
 static size_t function_at(struct shell *s, const char **name)
@@ -235,7 +163,7 @@ static bool define(struct shell *s, const char *name, size_t length, bool active
     if (s->p == s->end || *s->p != '{')
         return shell_fail(s, "function %.*s: expected { and its commands", (int)length, name);
     function.body = ++s->p;
-    if (!run_commands(s, false, true))
+    if (!run_commands(s, false, UNTIL_BRACE))
         return false;
     if (s->p == s->end)
         return shell_fail(s, "function %.*s of line %d: expected } at its end", (int)length, name, function.line);
@@ -273,7 +201,7 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
     inner.line = function->line;
     inner.arguments = &arguments;
     inner.depth++;
-    bool good = shell_grow(&inner, function->body_length + sizeof inner) && run_commands(&inner, true, false);
+    bool good = shell_grow(&inner, function->body_length + sizeof inner) && run_commands(&inner, true, UNTIL_END);
     s->grown = inner.grown;
     return good;
 }
@@ -384,7 +312,8 @@ static bool simple_command(struct shell *s, bool active, bool *success)
     for (;;) {
         shell_skip_blank(s, false);
         size_t name_length, length;
-        bool test = words.count > 0 && strcmp(words.words[0], "[[") == 0;
+        bool test =
+            words.count > 0 && strcmp(words.words[0], "[[") == 0 && strcmp(words.words[words.count - 1], "]]") != 0;
         if (s->p < s->end && *s->p != '\n' && bare_layout(s, &words))
             continue;
         if (s->p == s->end || *s->p == '\n' || *s->p == ';' || *s->p == ')' || (!test && strchr("&|", *s->p)))
@@ -414,12 +343,64 @@ static bool simple_command(struct shell *s, bool active, bool *success)
             return false;
         begun = true;
     }
-    *success = succeeds(words.words, words.count);
+    *success = shell_succeeds(words.words, words.count);
     bool called = false;
     if (!active || declares)
         return true;
     steer(s, &words);
     return call(s, &words, &called) && (called || finish_command(s, &words));
+}
+
+/* One item of case: patterns, and commands that run where none ran before them and one of the patterns fits. */
+static bool run_item(struct shell *s, const char *value, bool active, bool *taken)
+{
+    bool fits = false, more = true;
+    if (*s->p == '(')
+        s->p++;
+    while (more) {
+        struct shell_words pattern = { 0 };
+        shell_skip_blank(s, false);
+        if (!shell_word(s, &pattern, true))
+            return false;
+        fits = fits || (pattern.count > 0 && shell_matches(pattern.words[0], value));
+        shell_skip_blank(s, false);
+        more = s->p < s->end && *s->p == '|';
+        s->p += more;
+    }
+    if (s->p == s->end || *s->p != ')')
+        return shell_fail(s, "case: expected ) behind a pattern");
+    s->p++;
+    bool good = run_commands(s, active && fits && !*taken, UNTIL_ITEM);
+    *taken = *taken || fits;
+    while (s->p < s->end && strchr(";&", *s->p))
+        s->p++;
+    return good;
+}
+
+/* case WORD in PATTERN | PATTERN) commands ;; ... esac */
+static bool choose(struct shell *s, bool active)
+{
+    struct shell_words word = { 0 };
+    int line = s->line;
+    bool taken = false, good = true;
+    s->p += strlen("case");
+    shell_skip_blank(s, false);
+    if (s->depth >= SHELL_DEPTH)
+        return shell_fail(s, "more than %d choices inside each other", SHELL_DEPTH);
+    if (!shell_word(s, &word, true))
+        return false;
+    shell_skip_blank(s, true);
+    if (!says(s, "in"))
+        return shell_fail(s, "case: expected in behind its word");
+    s->p += strlen("in");
+    s->depth++;
+    while (good && (shell_skip_blank(s, true), s->p < s->end) && !says(s, "esac"))
+        good = run_item(s, word.count > 0 ? word.words[0] : "", active, &taken);
+    s->depth--;
+    if (good && s->p == s->end)
+        return shell_fail(s, "case of line %d: expected esac at its end", line);
+    s->p += good ? strlen("esac") : 0;
+    return good;
 }
 
 enum { MOST_IFS = 64 };
@@ -460,7 +441,7 @@ static bool control(struct shell *s, struct branch *branches, int *depth, bool s
     } else if (says(s, "do") || says(s, "done") || *s->p == '{' || *s->p == '}') {
         s->p += says(s, "done") ? 4 : says(s, "do") ? 2 : 1;
     } else if (says(s, "case")) {
-        shell_skip_to(s, "esac");
+        return choose(s, top->active);
     } else {
         *found = false;
     }
@@ -491,13 +472,23 @@ static bool batch_line(struct shell *s)
     return keep_command(s, &words);
 }
 
-/* Commands up to the end; braced: up to the brace that ends them. */
-static bool run_commands(struct shell *s, bool active, bool braced)
+static bool at_item_end(struct shell *s)
+{
+    shell_skip_blank(s, true);
+    return says(s, "esac") || (s->end - s->p >= 2 && s->p[0] == ';' && (s->p[1] == ';' || s->p[1] == '&'));
+}
+
+static bool run_commands(struct shell *s, bool active, enum until until)
 {
     struct branch branches[MOST_IFS] = { { .active = active } };
     int depth = 0, open = 0;
     bool success = true, skipped = false;
-    while (shell_skip_separators(s), s->p < s->end) {
+    while (s->p < s->end) {
+        if (until == UNTIL_ITEM && at_item_end(s))
+            return true;
+        shell_skip_separators(s);
+        if (s->p == s->end)
+            break;
         bool found, result = true;
         const char *before = s->p, *name;
         if (*s->p == '#') {
@@ -513,7 +504,7 @@ static bool run_commands(struct shell *s, bool active, bool braced)
             continue;
         }
         open += (*s->p == '{') - (*s->p == '}');
-        if (braced && open < 0)
+        if (until == UNTIL_BRACE && open < 0)
             return true;
         if (!control(s, branches, &depth, success, &found))
             return false;
@@ -542,7 +533,7 @@ static bool run_text(struct shell *s, const char *text, size_t length)
     s->p = text;
     s->end = text + length;
     s->here = NULL;
-    return run_commands(s, true, false);
+    return run_commands(s, true, UNTIL_END);
 }
 
 bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,

@@ -116,16 +116,6 @@ void shell_skip_separators(struct shell *s)
     skip(s, true, ";)");
 }
 
-void shell_skip_to(struct shell *s, const char *word)
-{
-    size_t length = strlen(word);
-    while (s->p < s->end && ((size_t)(s->end - s->p) < length || memcmp(s->p, word, length) != 0)) {
-        s->line += *s->p == '\n';
-        s->p++;
-    }
-    s->p = s->p < s->end ? s->p + length : s->end;
-}
-
 bool shell_redirection(struct shell *s)
 {
     bool here = s->end - s->p >= 2 && s->p[0] == '<' && s->p[1] == '<';

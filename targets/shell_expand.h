@@ -46,11 +46,13 @@ void shell_skip_blank(struct shell *s, bool lines);
 /* Likewise, and what separates commands. */
 void shell_skip_separators(struct shell *s);
 void shell_skip_line(struct shell *s);
-/* Behind the next such word. */
-void shell_skip_to(struct shell *s, const char *word);
 /* <, >, << and the like, and what they name. */
 bool shell_redirection(struct shell *s);
 /* Adds the words that one word of the script stands for: none, one, or several where it is a list or is not quoted.
  * whole: one, an assignment's value. */
 bool shell_word(struct shell *s, struct shell_words *words, bool whole);
+/* What the command would say: a test what it finds, all others success. */
+bool shell_succeeds(const char *const *words, int count);
+/* Whether the pattern of case fits: "*", "?", and characters in brackets, of which there are no ranges. */
+bool shell_matches(const char *pattern, const char *value);
 #endif

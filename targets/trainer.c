@@ -31,6 +31,8 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
     launch_text_title(out, launch, context);
     text_add(out, " on random tokens: in its place comes a script with data, which the Trainer takes alike.\n\n"
                   "    --model FOLDER    a configuration, config.json, or a checkpoint\n\"\"\"\n\n"
+                  "import glob\n"
+                  "import os\n"
                   "import time\n"
                   "from dataclasses import dataclass\n\n"
                   "import torch\n");
@@ -48,8 +50,7 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
         "@dataclass\n"
         "class Job:\n"
         "    model: str = \"model\"\n"
-        "    max_length: int = 4096\n"
-        "    tp_size: int = 1\n\n\n"
+        "    max_length: int = 4096\n\n\n"
         "class RandomTokens(torch.utils.data.Dataset):\n"
         "    def __init__(self, vocabulary, length):\n"
         "        self.vocabulary, self.length = vocabulary, length\n\n"
@@ -71,10 +72,11 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
         "    config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained\n"
         "    config.use_cache = False\n"
         "    dtype = torch.bfloat16 if arguments.bf16 else torch.float32\n"
-        "    if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded\n"
-        "        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, tp_plan=\"auto\", "
-        "tp_size=job.tp_size)\n"
+        "    if not os.path.isdir(job.model) or glob.glob(os.path.join(job.model, \"*.safetensors\")):\n"
+        "        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype)\n"
         "    else:\n"
+        "        if arguments.process_index == 0:\n"
+        "            print(f\"{job.model} has no *.safetensors: weights are random\", flush=True)\n"
         "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
     if (adapts)
         add_adapters(out, &adapters);
@@ -130,8 +132,6 @@ void trainer_arguments(struct text *out, const struct launch *launch, bool check
         checkpoints ? "true" : "false");
     if (!optimizer_is_usual(&launch->optimizer))
         text_printf(out, " --optim %s", optim_of(&launch->optimizer));
-    if (launch->tensor > 1)
-        text_printf(out, " --tp_size %lld", (long long)launch->tensor);
 }
 
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err)

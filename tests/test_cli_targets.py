@@ -434,6 +434,45 @@ def no_launch_has_it():
         check(f"{target}: {fixed} is told", code == 0, (code, err))
 
 
+def in_pieces(folder):
+    """Launches whose pieces lie on one stage in turn: further tokens that are a piece of their own, as in Megatron's own
+    documentation of layouts, and one of so many micro-batches that few are simulated, which does not fit."""
+    words = ("python pretrain_gpt.py --pipeline-model-parallel-size 4 --hidden-size {0} --ffn-hidden-size {1} --num-attention-heads 8 --seq-length 128 "
+             "--max-position-embeddings 128 --micro-batch-size 1 --vocab-size 1024 --swiglu --normalization RMSNorm --bf16 --use-distributed-optimizer "
+             "--position-embedding-type rope --disable-bias-linear --untie-embeddings-and-output-weights --global-batch-size {2} --num-layers {3} "
+             "--pipeline-model-parallel-layout '{4}' {5}")
+    script = folder / "pieces.sh"
+    script.write_text(words.format(64, 256, 8, 6, "Et|t|t|t|t|t|m|L", "--mtp-num-layers 1"))
+    code, out, err = cleave("estimate", "--from", "megatron-lm", script, "--cluster", "1x4:h100-sxm", "--json")
+    check("further tokens alone in a piece", code == 0 and json.loads(out)["predicted"]["step_s"] > 0, (code, err))
+    script.write_text(words.format(8192, 28672, 8192, 7, "Et|t|t|t|t|t|t|L", ""))
+    code, out, err = cleave("estimate", "--from", "megatron-lm", script, "--cluster", "1x4:rtx4090", "--json")
+    check("what does not fit has a time all the same", code == 3 and "does not fit: stage " in err and json.loads(out)["predicted"]["step_s"] > 1, (code, out, err))
+
+
+CHOOSES = """AC=${AC:-full} TP=2
+case "$TP" in
+  1|4) X="--sequence-parallel" ;;
+  (2) X="--tensor-model-parallel-size $TP"
+      if [ $AC = full ]; then X="$X --sequence-parallel"; fi;;
+  *) X="--tensor-model-parallel-size 8"
+esac
+[[ $AC == full ]] && R="--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
+[[ $AC != full ]] && R="--recompute-granularity selective"
+torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 \\
+    --vocab-size 1024 --bf16 --micro-batch-size 1 --global-batch-size 8 $X $R
+"""
+
+
+def chosen(folder):
+    """What a script chooses by case, and by a test with a command behind it."""
+    script = folder / "chooses.sh"
+    for setting, words in (("", "tp+sp 2  ZeRO 0  recompute block"), ("AC=none; ", "tp 2  ZeRO 0  recompute none except core")):
+        script.write_text(setting + CHOOSES)
+        code, out, err = cleave("estimate", "--from", "megatron-lm", script, "--cluster", "1x8:h100-sxm")
+        check(f"a script that chooses: {words}", code == 0 and words in out, (code, out, err))
+
+
 def main():
     made = 0
     jobs = JOBS if SHARE == 1 else JOBS[:2] if SHARE <= 5 else JOBS[1:2]  # a share of them; one under a sanitizer
@@ -462,6 +501,8 @@ def main():
         of_others(pathlib.Path(folder))
         not_priced(pathlib.Path(folder))
         laid_out(pathlib.Path(folder))
+        in_pieces(pathlib.Path(folder))
+        chosen(pathlib.Path(folder))
     bound_is_no_cost()
     followed()
     no_launch_has_it()

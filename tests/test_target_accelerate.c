@@ -70,8 +70,7 @@ static struct launch golden_launch(int number)
         l.batch = 128;
         l.micro_batch = 2;
     } else {
-        l.tensor = 4;
-        l.context = 2;
+        l.context = 8;
         l.context_dimension = DIM_cp_ring;
         l.data = 4;
         l.batch = 16;
@@ -93,7 +92,7 @@ START_TEST(files_stay_as_they_are)
                                       .stage_count = 1,
                                       .peak_bytes = peak,
                                       .available_bytes = available };
-    check_golden(accelerate, &l, &context, _i ? "accelerate/8b-tp" : "accelerate/8b-hsdp");
+    check_golden(accelerate, &l, &context, _i ? "accelerate/8b-cp" : "accelerate/8b-hsdp");
     check_round(accelerate, &l, &context, "train.sh");
     model_free(model);
 }
@@ -189,8 +188,7 @@ START_TEST(rules_refuse_by_name)
     ck_assert_str_eq(target_broken_rule(accelerate, &l, &context)->name, rule)
     BROKEN("no-pipeline", l.pipeline = 2);
     BROKEN("no-experts", l.expert = 2);
-    BROKEN("kv-heads", l.tensor = 16);
-    BROKEN("no-sp", l.tensor = 2; l.sequence_parallel = true);
+    BROKEN("no-tp", l.tensor = 2);
     BROKEN("cp", l.context = 2; l.context_dimension = DIM_cp_ulysses);
     BROKEN("zero", l.zero = 2);
     BROKEN("hsdp", l.shard_group = 1);

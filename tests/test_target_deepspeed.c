@@ -125,6 +125,16 @@ START_TEST(files_of_users_are_read)
     ck_assert_int_eq(r.launch.zero, 1);
     ck_assert_int_eq(r.launch.batch, 24);
     ck_assert_int_eq(r.launch.sequence, 1024);
+    /* Tensor-parallel ranks, which read the same sequences, count in train_batch_size (DeepSpeed 0.19.8 takes this file
+     * on 8 devices); ranks that share out a sequence do not. */
+    r = read_text(deepspeed, &arena, "tp.json",
+                  "{\"train_batch_size\": 128, \"train_micro_batch_size_per_gpu\": 1, \"gradient_accumulation_steps\": "
+                  "16, \"tensor_parallel\": {\"autotp_size\": 2}}");
+    ck_assert(r.launch.data == 4 && r.launch.tensor == 2 && r.devices == 8 && r.launch.batch == 64);
+    r = read_text(deepspeed, &arena, "sp.json",
+                  "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 1, \"gradient_accumulation_steps\": "
+                  "16, \"sequence_parallel_size\": 2}");
+    ck_assert(r.launch.data == 4 && r.launch.context == 2 && r.devices == 8 && r.launch.batch == 64);
     arena_free(&arena);
 }
 END_TEST
@@ -161,6 +171,8 @@ static const struct {
       "second shards within nodes are not planned" },
     { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 2}, \"sequence_parallel_size\": 2}",
       "expected autotp_size or sequence_parallel_size, found both" },
+    { "a.json", "{\"train_batch_size\": 15, \"tensor_parallel\": {\"autotp_size\": 2}}",
+      "train_batch_size 15: expected a multiple of autotp_size 2" },
     { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 3}, \"x-cleave\": {\"devices\": 8}}",
       "8 devices: expected a multiple of tensor 3 x sequence 1" },
     { "a.json", "[1]", "expected an object, found another value" },

@@ -66,10 +66,16 @@ int build_feed_forward(struct graph_builder *builder, const struct feed_forward 
     bool gated = activation_is_gated(f->activation);
     int gate = gated ? product(builder, f, MATRIX_GATE, x) : -1;
     int up = product(builder, f, MATRIX_UP, x);
-    int act = builder_value(builder, f->act, wide, ELEMENT_ACTIVATION, true);
-    struct segment *segment = builder_segment(builder, activation_kernels[f->activation], f->act, wide,
-                                              OPERANDS({ gated ? gate : up, wide }, { up, gated ? wide : NULL }),
-                                              NO_OPERANDS, OPERANDS({ act, wide }));
+    int act = builder_value(builder, f->act, wide, ELEMENT_ACTIVATION, true), opened = -1;
+    if (gated && builder->graph->keeping.eager_gates) {
+        char name[TEXT];
+        snprintf(name, sizeof name, "%s_gate", f->act);
+        opened = builder_value(builder, name, wide, ELEMENT_ACTIVATION, false);
+    }
+    struct segment *segment =
+        builder_segment(builder, activation_kernels[f->activation], f->act, wide,
+                        OPERANDS({ gated ? gate : up, wide }, { up, gated ? wide : NULL }), NO_OPERANDS,
+                        OPERANDS({ act, wide }, { opened, opened < 0 ? NULL : wide }));
     segment->arguments.score_cap = activation_cap(f->activation);
     segment->arguments.limit = f->activation == ACTIVATION_SWIGLU_CLAMPED ? GPT_OSS_LIMIT : 0;
     return product(builder, f, MATRIX_DOWN, act);

@@ -29,9 +29,17 @@ int build_norm_of(struct graph_builder *builder, const struct norm_of *of, int x
     int gain = parameter(builder, of, "gain", INIT_ONE);
     struct segment *segment;
     if (of->norm == NORM_RMS) {
-        int rstd = statistic(builder, of, "rstd");
+        int rstd = statistic(builder, of, "rstd"), wide = -1;
+        /* In 16 bit the input in fp32 and the scaled one take as much as the input, which nobody else keeps, and this.
+         */
+        if (builder->graph->keeping.eager_norms) {
+            char name[TEXT];
+            snprintf(name, sizeof name, "%s_fp32", of->name);
+            wide = builder_value(builder, name, of->dims, ELEMENT_STATISTIC, false);
+        }
         segment = builder_segment(builder, KERNEL_RMS_NORM, of->name, of->axes, OPERANDS({ x, of->dims }),
-                                  OPERANDS({ gain, of->weights }), OPERANDS({ y, of->dims }, { rstd, of->rows }));
+                                  OPERANDS({ gain, of->weights }),
+                                  OPERANDS({ y, of->dims }, { rstd, of->rows }, { wide, wide < 0 ? NULL : of->dims }));
     } else {
         int bias = of->norm == NORM_LAYER ? parameter(builder, of, "bias", INIT_ZERO) : -1;
         int mean = statistic(builder, of, "mean"), rstd = statistic(builder, of, "rstd");

@@ -55,11 +55,12 @@ static int64_t operand_bytes(const struct graph *graph, const struct plan *plan,
     return bytes;
 }
 
-/* True where kept scores and probabilities pass through memory more than once, which cost_compute() counts. */
+/* True of kept scores and probabilities, which cost_compute() counts, and what eager norms and gates keep: passes. */
 static bool passes_often(const struct segment *segment, enum role role, int index)
 {
     return role == ROLE_OUT &&
-           ((index == 2 && segment_keeps_scores(segment)) || (index == 1 && segment->kernel == KERNEL_SUM_EXP));
+           ((index == 2 && (segment_keeps_scores(segment) || segment->kernel == KERNEL_RMS_NORM)) ||
+            (index == 1 && (segment->kernel == KERNEL_SUM_EXP || kernel_facts[segment->kernel].gates)));
 }
 
 int64_t cost_moved_bytes(const struct graph *graph, const struct plan *plan, const struct instr *instr,

@@ -97,6 +97,9 @@ static const struct json_field table[] = {
       .doc = "attention with a soft cap of its scores is not fused: it keeps them until backward; absent: it is" },
     { "eager_sinks", FIELD_BOOL, AT(keeping.eager_sinks), .doc = "likewise, attention with sinks" },
     { "eager_alibi", FIELD_BOOL, AT(keeping.eager_alibi), .doc = "likewise, attention with ALiBi" },
+    { "eager_norms", FIELD_BOOL, AT(keeping.eager_norms),
+      .doc = "RMS norms are not fused: they keep their input in fp32 and what is scaled; absent: they are one kernel" },
+    { "eager_gates", FIELD_BOOL, AT(keeping.eager_gates), .doc = "likewise, and gated activations the activated gate" },
     { "bucket_bytes", FIELD_INT, AT(bucket_bytes), .min = 1, .max = 1e15,
       .doc = "the bucket that plans have where none is asked for: weights and gradients of one layer go together up to "
              "so many bytes; absent: that of any plan" },

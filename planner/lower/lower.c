@@ -101,6 +101,8 @@ static void open_backward(struct lowering *l, const struct action *action)
         if (l->crossings.leaving[i].stage >= 0) {
             int base = lower_find_version(l, true, value, site.micro, &layout),
                 buffer = lower_arrived(l, true, i, site.micro);
+            if (base >= 0 && l->crossings.clock.stages && !l->messages.ordered)
+                emit_sends(l); /* a host that waits for messages would issue them late, and who sends wait for them */
             if (base < 0)
                 lower_set_live(l, buffer, true);
             else /* beside a gradient that another chunk of this stage has left there it is a summand */

@@ -390,16 +390,11 @@ static void count_unplaced(struct estimate *estimate)
         estimate->prediction.peak_bytes[s] += estimate->prediction.peak_bytes[s] / PACKED_SHARE;
 }
 
-static bool lacks_on_host(const struct prediction *p)
-{
-    return host_bytes(p) > p->host_available_bytes;
-}
-
 bool judge_solve_smaller(struct run *run, struct candidate *c, struct estimate *lacking, bool *found)
 {
     *found = false;
     count_unplaced(lacking);
-    return lacks_on_host(&lacking->prediction) ||
+    return host_bytes(&lacking->prediction) > lacking->prediction.host_available_bytes ||
            (reserve_evenly(run, c, &lacking->prediction) && solve_smaller(run, c, c->capacity_bytes, found));
 }
 
@@ -426,7 +421,8 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
     }
     run->result->certificate.rejected++;
     count_unplaced(estimate);
-    bool good = (lacks_on_host(&estimate->prediction) ? keep_less : shrink)(run, c, &estimate->prediction);
+    bool good = (host_bytes(&estimate->prediction) > estimate->prediction.host_available_bytes ? keep_less : shrink)(
+        run, c, &estimate->prediction);
     estimate_free(estimate);
     return good;
 }

@@ -138,8 +138,8 @@ bool search_infeasible(const struct search_result *result, const struct space *s
             "for every layer that has a rule of its own; allow more, and in tp and sp the same to all layers");
     if (!plan)
         return fail_kind(err, ERROR_INFEASIBLE,
-                         "nothing fits: no configuration of the space can be lowered, or memory is short where "
-                         "stages have several meshes; allow turns=1 too");
+                         "nothing fits: all configurations lack memory, or none can be lowered; more devices, a "
+                         "smaller batch, or turns=1 where it was left out may help");
     write_degrees(&degrees, plan);
     write_needs(&needs, result);
     write_advice(&advice, result);

@@ -506,6 +506,12 @@ static bool read_rest(struct reading *r)
     if (stored == 0)
         launch->optimizer = titan_narrow;
     r->out->framework = compile ? "torchtitan-compile" : "torchtitan";
+    if (compile && launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v)
+        return fail(r->err,
+                    "%s: pipeline_parallel_schedule ZBVZeroBubble: its backward passes by input and by weight fail in "
+                    "blocks that torch.compile has compiled (pytorch#161904): expected compile.enable false, or "
+                    "1F1B, GPipe or Interleaved1F1B",
+                    r->settings.name);
     if (async && !compile)
         return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable with it",
                     r->settings.name);

@@ -3,6 +3,8 @@
     --model FOLDER    a configuration, config.json, or a checkpoint
 """
 
+import glob
+import os
 import time
 from dataclasses import dataclass
 
@@ -21,7 +23,6 @@ from transformers import (
 class Job:
     model: str = "model"
     max_length: int = 4096
-    tp_size: int = 1
 
 
 class RandomTokens(torch.utils.data.Dataset):
@@ -53,9 +54,11 @@ def main():
     config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained
     config.use_cache = False
     dtype = torch.bfloat16 if arguments.bf16 else torch.float32
-    if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded
-        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, tp_plan="auto", tp_size=job.tp_size)
+    if not os.path.isdir(job.model) or glob.glob(os.path.join(job.model, "*.safetensors")):
+        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype)
     else:
+        if arguments.process_index == 0:
+            print(f"{job.model} has no *.safetensors: weights are random", flush=True)
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     data = RandomTokens(config.vocab_size, job.max_length)
     Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()

@@ -8,4 +8,4 @@ exec accelerate launch --config_file accelerate.yaml --machine_rank "${NODE_RANK
     --main_process_ip "${MASTER_ADDR:-localhost}" --main_process_port "${MASTER_PORT:-29500}" \
     train.py --model "${MODEL:-model}" --output_dir out --max_steps "${STEPS:-20}" \
     --per_device_train_batch_size 1 --gradient_accumulation_steps 4 --max_length 8192 \
-    --max_grad_norm 1 --bf16 true --gradient_checkpointing true --logging_steps 1 --report_to none --save_strategy no --tp_size 4 "$@"
+    --max_grad_norm 1 --bf16 true --gradient_checkpointing true --logging_steps 1 --report_to none --save_strategy no "$@"

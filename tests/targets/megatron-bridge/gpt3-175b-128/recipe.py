@@ -59,6 +59,9 @@ def pretrain_128gpu_config():
     cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False, overlap_grad_reduce=True, overlap_param_gather=True, bucket_size=1)
     cfg.env_vars = {"CUDA_DEVICE_MAX_CONNECTIONS": 1, "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
     cfg.train.train_iters = 50
+    cfg.validation.eval_iters = 0
+    cfg.checkpoint.save = None  # the base recipe's folder would get all weights after the last step
+    cfg.checkpoint.load = None  # and the next run would go on from there
     return cfg
 
 

@@ -18,10 +18,10 @@ exec accelerate launch --num_machines 4 --machine_rank "${NODE_RANK:-0}" \
     --fsdp_state_dict_type SHARDED_STATE_DICT \
     --parallelism_config_dp_replicate_size 1 \
     --parallelism_config_dp_shard_size 4 \
-    --parallelism_config_tp_size 4 \
-    --parallelism_config_cp_size 2 \
+    --parallelism_config_tp_size 1 \
+    --parallelism_config_cp_size 8 \
     --parallelism_config_cp_comm_strategy alltoall \
     train.py --model "${MODEL:-model}" --output_dir out --max_steps "${STEPS:-20}" \
     --per_device_train_batch_size 1 --gradient_accumulation_steps 4 --max_length 8192 \
-    --max_grad_norm 1 --gradient_checkpointing false --logging_steps 1 --report_to none --save_strategy no --tp_size 4 \
+    --max_grad_norm 1 --gradient_checkpointing false --logging_steps 1 --report_to none --save_strategy no \
     --accelerator_config '{"gradient_accumulation_kwargs": {"sync_each_batch": true}}' "$@"

@@ -1,0 +1,100 @@
+/* Conditions of a shell script, on strings and numbers. */
+#include "targets/shell_expand.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool number_of(const char *word, long long *out)
+{
+    char *end;
+    *out = strtoll(word, &end, 10);
+    return end != word && !*end;
+}
+
+static bool compares(const char *left, const char *op, const char *right)
+{
+    long long a, b;
+    if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0)
+        return strcmp(left, right) == 0;
+    if (strcmp(op, "!=") == 0)
+        return strcmp(left, right) != 0;
+    if (!number_of(left, &a) || !number_of(right, &b))
+        return false;
+    return strcmp(op, "-eq") == 0   ? a == b
+           : strcmp(op, "-ne") == 0 ? a != b
+           : strcmp(op, "-gt") == 0 ? a > b
+           : strcmp(op, "-ge") == 0 ? a >= b
+           : strcmp(op, "-lt") == 0 ? a < b
+           : strcmp(op, "-le") == 0 ? a <= b
+                                    : false;
+}
+
+/* One test without && and ||. Files are there. */
+static bool test_holds(const char *const *words, int count)
+{
+    bool inverted = false;
+    for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
+        inverted = !inverted;
+    bool holds = count > 0 && *words[0];
+    if (count == 2 && strcmp(words[0], "-z") == 0)
+        holds = !*words[1];
+    else if (count == 2 && words[0][0] == '-')
+        holds = *words[1];
+    else if (count == 3)
+        holds = compares(words[0], words[1], words[2]);
+    return holds != inverted;
+}
+
+static bool test_all(const char *const *words, int count)
+{
+    bool holds = true, or_next = false;
+    for (int first = 0; first <= count;) {
+        int end = first;
+        while (end < count && strcmp(words[end], "&&") != 0 && strcmp(words[end], "||") != 0)
+            end++;
+        bool one = test_holds(words + first, end - first);
+        holds = first == 0 ? one : or_next ? holds || one : holds && one;
+        or_next = end < count && strcmp(words[end], "||") == 0;
+        first = end + 1;
+    }
+    return holds;
+}
+
+bool shell_succeeds(const char *const *words, int count)
+{
+    bool inverted = false;
+    for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
+        inverted = !inverted;
+    bool holds = true;
+    if (count > 0 && strcmp(words[0], "false") == 0)
+        holds = false;
+    else if (count > 1 && (strcmp(words[0], "[") == 0 || strcmp(words[0], "[[") == 0))
+        holds = test_all(words + 1, count - 1 - (words[count - 1][0] == ']'));
+    else if (count > 1 && strcmp(words[0], "test") == 0)
+        holds = test_all(words + 1, count - 1);
+    return holds != inverted;
+}
+
+bool shell_matches(const char *pattern, const char *value)
+{
+    const char *star = NULL, *again = NULL;
+    while (*value) {
+        const char *closed = *pattern == '[' ? strchr(pattern, ']') : NULL;
+        bool fits = closed ? memchr(pattern + 1, *value, (size_t)(closed - pattern - 1)) != NULL
+                           : *pattern == '?' || (*pattern == *value && *pattern != '*');
+        if (*pattern == '*') {
+            star = ++pattern;
+            again = value;
+        } else if (fits) {
+            pattern = closed ? closed + 1 : pattern + 1;
+            value++;
+        } else if (star) { /* it takes one character more */
+            pattern = star;
+            value = ++again;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return !*pattern;
+}
