@@ -470,6 +470,25 @@ static bool read_valued(bool *is_one, struct launch_read *out, struct arena *are
     return ok;
 }
 
+/* The option of which the word is a slip: one letter more, less or another, or two that changed places. NULL: of none.
+ */
+static const char *slip_of(const char *word, int length)
+{
+    for (const struct megatron_option *option = megatron_options; option->flag; option++) {
+        int own = (int)strlen(option->flag), same = 0, behind = 0, longer = own > length ? own : length;
+        while (same < own && same < length && option->flag[same] == word[same])
+            same++;
+        while (behind < own - same && behind < length - same &&
+               option->flag[own - 1 - behind] == word[length - 1 - behind])
+            behind++;
+        bool swapped = own == length && same + behind == own - 2 && option->flag[same] == word[same + 1] &&
+                       option->flag[same + 1] == word[same];
+        if (swapped || same + behind == longer - 1)
+            return option->flag;
+    }
+    return NULL;
+}
+
 bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
                     const char *const *words, int count, struct error *err)
 {
@@ -506,9 +525,13 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
             return error_within(err, "%s", name);
         if (is_valued)
             continue;
+        bool own = inside || words[0][0] == '-'; /* and not the launcher's */
+        const char *meant = megatron_is_idle(words[i]) || !own ? NULL : slip_of(words[i], length);
+        if (meant)
+            return fail(err, "%s: %.*s is no argument of Megatron-LM: did you mean %s?", name, length, words[i], meant);
         if (megatron_is_idle(words[i]))
             out->ignored_count++;
-        else if ((inside || words[0][0] == '-') && !add_unknown(out, arena, words[i], length, err))
+        else if (own && !add_unknown(out, arena, words[i], length, err))
             return error_within(err, "%s", name);
         if (strcmp(words[i], "--use-rotary-position-embeddings") == 0)
             args->position = "rope";

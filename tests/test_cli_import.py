@@ -23,7 +23,7 @@ def assumed(folder):
     said("a length", 0, "115008 parameters, sequences of 8192 tokens", "import", bare, "--seq", 8192, "-o", folder / "m.json")
     check("it is the model's", json.loads((folder / "m.json").read_text())["sequence"] == 8192)
     said("a plan of it", 0, "micro-batch", "plan", folder / "m.json", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32")
-    said("unknown", 2, 'has the model_type "zebra"; the nearest is llama: --as llama reads', "import", strange)
+    said("unknown", 2, 'has the model_type "zebra"; the nearest is llama: cleave import FILE --as llama reads', "import", strange)
     said("as another", 0, "read as llama, as --as says", "import", strange, "--as", "llama", "-o", folder / "m.json")
     said("as none", 2, 'has the model_type "lama"; the nearest is llama', "import", strange, "--as", "lama")
 

@@ -314,7 +314,7 @@ static const struct {
 } refused[] = {
     { "{\"model_type\":@\"lama\"}",
       "model_type: no family of this importer has the model_type \"lama\"; the nearest is "
-      "llama: --as llama reads the file as a LlamaForCausalLM, that is with RMS norms, a "
+      "llama: cleave import FILE --as llama reads it as a LlamaForCausalLM, that is with RMS norms, a "
       "gated network and rotary positions; or describe" },
     { "@{\"model_type\":\"bloom\"}", "expected the key \"hidden_size\"" },
     { "@{\"model_type\":\"t5\"}", "expected the key \"d_model\"" },

@@ -320,6 +320,7 @@ START_TEST(test_contradictions)
         { "--use-megatron-fsdp --data-parallel-sharding-strategy all", "not planned" },
         { "--context-parallel-size 3", "cp-divides-sequence" },
         { "--batch-size 4", "no longer" },
+        { "--global-batch-sise 512", "did you mean --global-batch-size?" },
         { "--num-experts 8 --tensor-model-parallel-size 2", "experts-with-tp-need-sp" },
         { "--num-experts 8 --moe-router-topk 1", "experts-gates" },
         { "--moe-layer-freq ([0]*3+[1]*29) --num-experts 8 --moe-layer-freq '[0,1'", "--moe-layer-freq" },

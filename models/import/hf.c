@@ -188,7 +188,7 @@ static bool unknown(struct hf_reader *r, const struct json *at, const char *type
     const struct hf_family *spelled = nearest(type), *shaped = by_keys(r->root), *like = spelled ? spelled : shaped;
     return json_fail(
         at, r->err,
-        "no family of this importer has the model_type \"%.64s\"; the nearest is %s: --as %s reads the file "
+        "no family of this importer has the model_type \"%.64s\"; the nearest is %s: cleave import FILE --as %s reads it "
         "as a %s, that is with %s norms, %s network and %s positions; or describe the model in the native "
         "format",
         type, like->type, like->type, like->class_name, like->facts.norm == NORM_RMS ? "RMS" : "layer",
