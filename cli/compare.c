@@ -433,29 +433,36 @@ static bool warn_of_jobs(const struct comparison *c, char *out, size_t size)
     return false;
 }
 
-/* What readers must know of the plans and of the machine; said on the terminal, too. */
-/* Whether plans are for other devices than the first, so that the fastest need not be the one to choose. */
-static bool warn_of_devices(const struct job *job, char *out, size_t size)
+/* Whether plans are for other devices than the first, or priced as another framework runs them, so that the fastest
+ * need not be the one to choose. */
+static bool warn_of_places(const struct job *job, char *out, size_t size)
 {
     const struct comparison *c = &job->comparison;
+    const struct inputs *first = job->inputs[0];
     for (int i = 1; i < job->input_count && i < c->count; i++) {
-        const struct cluster *first = job->inputs[0]->cluster, *own = job->inputs[i]->cluster;
-        if (strcmp(own->name, first->name) == 0)
+        const struct inputs *own = job->inputs[i];
+        const char *runs = own->facts.framework ? own->facts.framework->name : "cleave";
+        const char *first_runs = first->facts.framework ? first->facts.framework->name : "cleave";
+        bool apart = strcmp(own->cluster->name, first->cluster->name) != 0;
+        if (!apart && strcmp(runs, first_runs) == 0)
             continue;
-        snprintf(out, size, "these are not steps of the same devices: %s is for %.80s, %s for %.80s",
-                 c->entries[0].name, first->name, c->entries[i].name, own->name);
+        snprintf(out, size, "these are not steps of the same %s: %s is %s %.80s, %s %s %.80s",
+                 apart ? "devices" : "framework", c->entries[0].name, apart ? "for" : "priced as by",
+                 apart ? first->cluster->name : first_runs, c->entries[i].name, apart ? "for" : "as by",
+                 apart ? own->cluster->name : runs);
         return true;
     }
     return false;
 }
 
+/* What readers must know of the plans and of the machine; said on the terminal, too. */
 static void note_all(struct notes *notes, const struct job *job, const struct report_speed *speed)
 {
     int count = 0;
     *notes = (struct notes){ 0 };
     if (warn_of_jobs(&job->comparison, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;
-    if (warn_of_devices(job, notes->text[count], NOTE_BYTES))
+    if (warn_of_places(job, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;
     if (warn_of_drift(speed, job->a->steady_percent > 0, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;

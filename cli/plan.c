@@ -316,6 +316,9 @@ static bool say_infeasible(const struct cli *cli, const struct answer *answer, c
                            struct error *err)
 {
     widening_print(cli->talk, &answer->widening, false);
+    if (answer->in->cluster->types[0].device.host_bytes_per_s <= 0)
+        fprintf(cli->talk,
+                "not looked at: host memory (B/s, and bytes of each device: TYPE@host=25e9,host-memory=64e9)\n");
     fprintf(cli->talk, "cleave explain with the same words tells which constraints exclude each other\n");
     return (!answer->a->json || infeasible_write(cli, result, answer->in->model, err)) &&
            search_infeasible(result, answer->space, err);
