@@ -297,6 +297,10 @@ static const struct {
       "DualPipeV is not planned; 1F1B, GPipe" },
     { "a.toml", "[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = '2F2B'\n",
       "expected 1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble, found 2F2B" },
+    { "a.toml",
+      "[compile]\nenable = true\n[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = "
+      "'ZBVZeroBubble'\n",
+      "ZBVZeroBubble: its backward passes by input and by weight fail" },
     { "a.toml", "[training]\nlocal_batch_size = 2\n[parallelism]\npipeline_parallel_degree = 4\n",
       "1F1B with 2 micro-batches on 4 stages: expected as many or more" },
     { "a.toml",
