@@ -484,10 +484,9 @@ static bool read_rest(struct reading *r)
     static const char *const types[] = { "bfloat16", "float32", NULL };
     int type = 0, stored = 1;
     launch->bucket_bytes = TITAN_BUCKET_BYTES;
-    launch->loss_chunks = r->form == FORM_TOML ? 1 : TITAN_LOSS_CHUNKS;
     const struct setting *loss = settings_take(&r->settings, "loss");
-    if (loss && strstr(loss->value, "CrossEntropyLoss"))
-        launch->loss_chunks = 1;
+    bool whole = r->form == FORM_TOML || (loss && strstr(loss->value, "CrossEntropyLoss"));
+    launch->loss_chunks = whole ? 1 : TITAN_LOSS_CHUNKS;
     const struct settings_option options[] = {
         { "training.compile", .flag = &compile },
         { "compile.enable", .flag = &compile },
@@ -506,12 +505,9 @@ static bool read_rest(struct reading *r)
     if (stored == 0)
         launch->optimizer = titan_narrow;
     r->out->framework = compile ? "torchtitan-compile" : "torchtitan";
-    if (compile && launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v)
-        return fail(r->err,
-                    "%s: pipeline_parallel_schedule ZBVZeroBubble: its backward passes by input and by weight fail in "
-                    "blocks that torch.compile has compiled (pytorch#161904): expected compile.enable false, or "
-                    "1F1B, GPipe or Interleaved1F1B",
-                    r->settings.name);
+    if (compile && launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v) /* pytorch#161904 */
+        return fail(r->err, "%s: ZBVZeroBubble: its backward passes by input and by weight fail in %s",
+                    r->settings.name, "compiled blocks: expected compile.enable false, or Interleaved1F1B");
     if (async && !compile)
         return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable with it",
                     r->settings.name);
