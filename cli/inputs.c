@@ -237,6 +237,7 @@ bool inputs_framework(struct inputs *in, const char *name, struct error *err)
     if (!model_keep(in->model, in->framework.stores_scores, in->framework.loss_keeps_fp32))
         return fail_memory(err);
     in->model->keeping = in->framework.keeping;
+    in->model->keeping.takes_any_load = in->runs;
     in->facts.framework = &in->framework;
     in->context.framework =
         (struct plan_origin){ .source = name, .name = in->framework.name, .hash = in->framework.hash };

@@ -28,6 +28,7 @@ struct inputs {
     struct calibration calibrations[MAX_CALIBRATIONS]; /* (calibration_count) that were among the profiles */
     int calibration_count;
     bool corrects_some;         /* what no calibration speaks of is priced as without: where many jobs are asked of */
+    bool runs;                  /* cleave runs the plan itself, whatever framework it was made for */
     bool withholds;             /* memory that plans could have was kept from them, so that they take little of it */
     struct framework framework; /* read if facts.framework points to it */
     struct graph *graph;

@@ -474,7 +474,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                struct error *err)
 {
     const struct run_arguments *a = given;
-    struct inputs in = { .cli = cli };
+    struct inputs in = { .cli = cli, .runs = true };
     struct program *program = NULL;
     struct hf_weights weights = { 0 };
     struct launch launch;

@@ -216,13 +216,15 @@ struct keeping {
     /* And so many while it goes backward; where ranks share out the vocabulary, so many more. */
     int64_t loss_backward_copies, loss_sharded_copies;
     bool overlaps_experts; /* exchanges of experts' tokens run beside another micro-batch's computations */
-    bool routes_tokens;    /* experts that drop none take any tokens: those of a sequence may be shared out before */
-    bool gates_inside;     /* gates multiply what experts' last product reads: what it makes is not read backward */
+    /* experts that drop none get what was chosen, and no empty slots: those of a sequence may be shared out before */
+    bool routes_tokens;
+    bool takes_any_load; /* they have their slots all the same: it is cleave that runs the program */
+    bool gates_inside;   /* gates multiply what experts' last product reads: what it makes is not read backward */
     bool state_takes_gradients;                /* to host memory, even where the weights stay on the device */
     bool eager_caps, eager_sinks, eager_alibi; /* attention whose scores are so changed keeps them until backward */
-    bool eager_norms; /* RMS norms keep their input in fp32, and what they scale, beside what they give */
-    bool eager_gates; /* gated activations keep the activated gate beside both that they read */
-    int narrow_gradients;                      /* enum narrow_gradients */
+    bool eager_norms;     /* RMS norms keep their input in fp32, and what they scale, beside what they give */
+    bool eager_gates;     /* gated activations keep the activated gate beside both that they read */
+    int narrow_gradients; /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each
      * element of a shard of state the copies of gradients that a step makes; under bf16 for each element of state its
      * gradient in 32 bit, which the optimizer keeps with or without ZeRO. */

@@ -37,7 +37,7 @@ START_TEST(model_flops_are_the_published_ones)
 }
 END_TEST
 
-/* The plan's estimate from the steps that are in flight and two more, and from all of them; every layer takes what
+/* The plan's estimate from the steps that are in flight and two more, and from all of them, unless NULL; every layer takes what
  * `uniform` says, as far as one data-parallel rank has a choice. */
 static void steady_and_whole(struct estimate **few, struct estimate **all, const struct world *world, struct plan *plan,
                              const struct space *space, const union fixed *uniform)
@@ -65,7 +65,7 @@ static void steady_and_whole(struct estimate **few, struct estimate **all, const
     ck_assert(graph_build(&graph, world->model, space->batch, 0, plan->vocab_multiple, &err));
     for (int l = 0; l < plan->layer_count && config_data(&config) == 1; l++)
         plan->layers[l].zero = table->strategies[0].layer.zero;
-    ck_assert_msg(estimate_plan(all, graph, plan, &world->facts, &err), "%s", err.message);
+    ck_assert_msg(!all || estimate_plan(all, graph, plan, &world->facts, &err), "%s", err.message);
     ck_assert_msg(
         estimate_plan_steady(few, world->model, graph, plan, &bench.chain, table, &world->facts, INT64_MAX, &err), "%s",
         err.message);
@@ -92,8 +92,27 @@ static struct world promise_world(const struct promise_case *c)
     return world;
 }
 
-/* Few micro-batches already need all the memory: the promise is the full program's arena. The time of the rest is by
- * their prices, of which those after the first add to gradients. Of a small share one plan each, of a smaller batch. */
+/* On devices with 1/50 more than the fullest stage takes the plan is promised to fit. */
+static void check_tight(struct world *world, struct plan *plan, const struct space *space, const union fixed *uniform,
+                        const struct prediction *all)
+{
+    int64_t *memory_bytes = &world->cluster->types[0].memory_bytes, roomy_bytes = *memory_bytes;
+    struct estimate *few = NULL;
+    *memory_bytes = estimate_peak_bytes(all) / 50 * 51;
+    steady_and_whole(&few, NULL, world, plan, space, uniform);
+    for (int k = 0; k < plan->stage_count; k++)
+        ck_assert_msg(few->prediction.peak_bytes[k] <= few->prediction.available_bytes[k],
+                      "%s, stage %d: promised %lld, the fullest takes %lld (pp %d tp %d zero %d %s)",
+                      world->model->name, k, (long long)few->prediction.peak_bytes[k],
+                      (long long)estimate_peak_bytes(all), (int)uniform->stages, (int)uniform->tensor,
+                      (int)uniform->zero, schedules[uniform->schedule]->name);
+    *memory_bytes = roomy_bytes;
+    estimate_free(few);
+}
+
+/* Few micro-batches already need all the memory: the promise is the full program's arena, 1/64 that is kept for later
+ * ones, and 1/50 where there is room and packing ends. The time of the rest is by their prices, of which those after
+ * the first add to gradients. Of a small share one plan each, of a smaller batch. */
 START_TEST(steady_estimate_promises_the_arena)
 {
     const struct promise_case *c = &promise_cases[_i];
@@ -121,7 +140,7 @@ START_TEST(steady_estimate_promises_the_arena)
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
             ck_assert_msg(
-                promised >= arena && promised <= arena + arena / 50,
+                promised >= arena && promised <= arena + arena / 64 + arena / 50,
                 "%s, stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d offload %d reshard %d %s)",
                 world.model->name, k, (long long)promised, (long long)arena, (int)u.stages, (int)u.tensor, (int)u.zero,
                 (int)u.recompute, (int)u.offload, (int)u.reshard, schedules[u.schedule]->name);
@@ -131,6 +150,8 @@ START_TEST(steady_estimate_promises_the_arena)
             ck_assert_msg(told >= away && told <= away + away / 50, "%s, stage %d: promised %lld of the host, %lld",
                           world.model->name, k, (long long)told, (long long)away);
         }
+        if (few->micro_batches_simulated < all->micro_batches_simulated)
+            check_tight(&world, plan, &space, &u, &all->prediction);
         int64_t sum = 0;
         for (int i = 0; i < TIME_KIND_COUNT; i++)
             sum += few->prediction.breakdown_ns[i];

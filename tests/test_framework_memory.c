@@ -264,6 +264,28 @@ START_TEST(gates_inside_keep_no_outputs_of_experts)
 }
 END_TEST
 
+/* A framework that drops no token sends and keeps what was chosen: of slots, 1.25 times as many, the fifth that nobody
+ * fills goes, of which dispatch, gate, up, activation and output keep 2 bytes for an element each. Who drops tokens has
+ * the slots, and so has cleave, which runs the program. */
+START_TEST(frameworks_that_route_tokens_have_no_empty_slots)
+{
+    struct framework routes = framework_of(", \"routes_tokens\": true"), runs = routes;
+    runs.keeping.takes_any_load = true;
+    static const char dropless[] = EXPERTS(", \"dropless\": true"), drops[] = EXPERTS(", \"dropless\": false");
+    struct job plain = expert_job(dropless, NULL), job = expert_job(dropless, &routes),
+               ours = expert_job(dropless, &runs), dropped = expert_job(drops, &routes);
+    const int64_t blocks = 3, choices = 64 * 3, hidden = 64, inner = 64;
+    ck_assert_int_eq(kept_bytes(&plain) - kept_bytes(&job), blocks * choices / 4 * (2 * hidden + 3 * inner) * 2);
+    ck_assert_int_lt(step_ns(&job, NULL), step_ns(&plain, NULL));
+    ck_assert_int_eq(kept_bytes(&ours), kept_bytes(&plain));
+    ck_assert_int_eq(kept_bytes(&dropped), kept_bytes(&plain));
+    job_close(&plain);
+    job_close(&job);
+    job_close(&ours);
+    job_close(&dropped);
+}
+END_TEST
+
 /* Of the 32 bytes of an element above, what both norms (2 each) and the activation (8) make is read by products alone:
  * half of it is kept in fp8, and their gradients stay in 16 bit. In bf16 nothing changes. */
 START_TEST(inputs_of_products_stay_in_fp8)
@@ -490,6 +512,7 @@ static Suite *framework_memory_suite(void)
     CHECK_ADD(suite, inputs_of_products_stay_in_fp8);
     CHECK_ADD(suite, operators_are_recomputed_apart);
     CHECK_ADD(suite, gates_inside_keep_no_outputs_of_experts);
+    CHECK_ADD(suite, frameworks_that_route_tokens_have_no_empty_slots);
     CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
     CHECK_ADD(suite, copies_of_gradients_are_kept);
     CHECK_ADD(suite, optimizers_keep_and_move_what_they_say);

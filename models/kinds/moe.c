@@ -167,11 +167,19 @@ static bool moe_check(const struct model *model, const void *fields, const struc
     return true;
 }
 
-/* A token chooses an expert once: more slots than tokens are of no use. */
-static int64_t slots_of(const struct moe_layer *f, int64_t group)
+/* A token chooses an expert once: more slots than tokens are of no use. factor: over the mean number of choices. */
+static int64_t slots_by(const struct moe_layer *f, double factor, int64_t group)
 {
     double mean = (double)(f->choices * group) / (double)f->experts;
-    return max_i64(1, (int64_t)fmin((double)group, ceil(f->capacity_factor * mean - 1e-9)));
+    return max_i64(1, (int64_t)fmin((double)group, ceil(factor * mean - 1e-9)));
+}
+
+/* Where a framework sends what was chosen, and no empty slots, there are as many as a balanced load fills. */
+static int64_t slots_of(const struct graph_builder *builder, const struct moe_layer *f, int64_t group)
+{
+    const struct keeping *keeping = &builder->graph->keeping;
+    bool sends_choices = keeping->routes_tokens && f->dropless && !keeping->takes_any_load;
+    return slots_by(f, sends_choices ? 1 : f->capacity_factor, group);
 }
 
 struct routing {
@@ -181,13 +189,14 @@ struct routing {
 };
 
 /* All tokens of a sequence; where none are dropped and a framework routes each by itself, so few that the ranks which
- * share out a sequence find groups, and their slots are as many in all. */
+ * share out a sequence find groups, and their slots are as many in all, whoever runs it. */
 static int64_t group_of(const struct graph_builder *builder, const struct moe_layer *f)
 {
     enum { MOST_GROUPS = 64 };
     int64_t sequence = builder->size['t'], groups = 1;
     for (int64_t more = 2; builder->graph->keeping.routes_tokens && f->dropless && more <= MOST_GROUPS; more *= 2)
-        if (sequence % more == 0 && more * slots_of(f, sequence / more) == slots_of(f, sequence))
+        if (sequence % more == 0 && more * slots_by(f, 1, sequence / more) == slots_by(f, 1, sequence) &&
+            more * slots_by(f, f->capacity_factor, sequence / more) == slots_by(f, f->capacity_factor, sequence))
             groups = more;
     return sequence / groups;
 }
@@ -216,7 +225,7 @@ static int router_correction(struct graph_builder *builder)
 
 static struct routing route(struct graph_builder *builder, const struct moe_layer *f, int64_t group, int x)
 {
-    struct routing r = { .group = group, .slot_count = slots_of(f, group) };
+    struct routing r = { .group = group, .slot_count = slots_of(builder, f, group) };
     double mean = (double)(f->choices * group) / (double)f->experts;
     r.expected_fill = fmin(1, mean / (double)r.slot_count);
     int64_t groups = builder->size['t'] / group;
@@ -331,12 +340,12 @@ static bool moe_build(struct graph_builder *builder, const struct model *model, 
         return fail_kind(err, ERROR_INPUT,
                          "layer %s: expected a sequence of whole groups of %lld tokens, found %lld tokens",
                          builder->prefix, (long long)group, (long long)sequence);
-    if (slots_of(f, group) > INT32_MAX / f->experts) /* a slot's number is an index value */
+    if (slots_of(builder, f, group) > INT32_MAX / f->experts) /* a slot's number is an index value */
         return fail_kind(
             err, ERROR_INPUT,
             "layer %s: expected at most %d slots for a group, found %lld experts with %lld each; lower group "
             "or capacity_factor",
-            builder->prefix, INT32_MAX, (long long)f->experts, (long long)slots_of(f, group));
+            builder->prefix, INT32_MAX, (long long)f->experts, (long long)slots_of(builder, f, group));
     int y = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
     const struct routing r = route(builder, f, group, y);
     int terms[MAX_LAYER_INPUTS] = { experts(builder, f, &r, y) }, count = 1;

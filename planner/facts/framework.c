@@ -128,7 +128,8 @@ static const struct json_field table[] = {
     { "routes_tokens", FIELD_BOOL, AT(keeping.routes_tokens),
       .doc =
           "Mixtures of experts that drop no token route each by itself: ranks that share out a sequence send their own "
-          "tokens. Absent: a sequence's tokens are routed together." },
+          "tokens, as many as were chosen. Absent: a sequence's tokens are routed together, into slots that are sent "
+          "full or empty." },
     { "gates_inside", FIELD_BOOL, AT(keeping.gates_inside),
       .doc = "what experts give is weighted before their last product, whose outputs are not kept then; absent: behind "
              "it" },
