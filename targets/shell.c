@@ -107,7 +107,8 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
 
 static bool run_text(struct shell *s, const char *text, size_t length);
 
-/* Keeps the command, and reads what it hands to another shell: a word of several, options among them. */
+/* Keeps the command, and reads what it may hand to another shell: a word of several, options among them. Where that is
+ * no script it was a message. */
 static bool finish_command(struct shell *s, const struct shell_words *words)
 {
     if (!keep_command(s, words))
@@ -115,11 +116,15 @@ static bool finish_command(struct shell *s, const struct shell_words *words)
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
         if (strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) {
             struct shell inner = *s;
+            struct error why = { 0 };
             inner.depth++;
+            inner.err = &why;
             bool ok = run_text(&inner, words->words[i], strlen(words->words[i]));
             s->grown = inner.grown;
-            if (!ok)
+            if (!ok && why.kind == ERROR_ENVIRONMENT) {
+                *s->err = why;
                 return false;
+            }
         }
     return true;
 }
@@ -211,8 +216,10 @@ static void steer(struct shell *s, const struct shell_words *words)
 {
     if (!s->arguments || words->count == 0)
         return;
-    if (strcmp(words->words[0], "return") == 0)
+    if (strcmp(words->words[0], "return") == 0) {
         s->p = s->end;
+        s->returned = true;
+    }
     if (strcmp(words->words[0], "shift") == 0 && s->arguments->count > 0) {
         s->arguments->words++;
         s->arguments->count--;
@@ -273,7 +280,7 @@ static bool says(const struct shell *s, const char *word)
 {
     size_t length = strlen(word), left = (size_t)(s->end - s->p);
     return left >= length && memcmp(s->p, word, length) == 0 &&
-           (left == length || strchr(" \t\n;&|()", s->p[length]) != NULL);
+           (left == length || strchr(" \t\r\n;&|()", s->p[length]) != NULL);
 }
 
 static bool begins_declaration(struct shell *s)
@@ -370,11 +377,16 @@ static bool run_item(struct shell *s, const char *value, bool active, bool *take
     if (s->p == s->end || *s->p != ')')
         return shell_fail(s, "case: expected ) behind a pattern");
     s->p++;
-    bool good = run_commands(s, active && fits && !*taken, UNTIL_ITEM);
+    if (!run_commands(s, active && fits && !*taken, UNTIL_ITEM))
+        return false;
     *taken = *taken || fits;
-    while (s->p < s->end && strchr(";&", *s->p))
-        s->p++;
-    return good;
+    size_t ends = 0;
+    while (s->p + ends < s->end && strchr(";&", s->p[ends]))
+        ends++;
+    if (ends > 0 && memchr(s->p, '&', ends))
+        return shell_fail(s, "case: expected ;; behind an item, found %.*s, which is not read", (int)ends, s->p);
+    s->p += ends;
+    return true;
 }
 
 /* case WORD in PATTERN | PATTERN) commands ;; ... esac */
@@ -394,9 +406,11 @@ static bool choose(struct shell *s, bool active)
         return shell_fail(s, "case: expected in behind its word");
     s->p += strlen("in");
     s->depth++;
-    while (good && (shell_skip_blank(s, true), s->p < s->end) && !says(s, "esac"))
+    while (good && !s->returned && (shell_skip_blank(s, true), s->p < s->end) && !says(s, "esac"))
         good = run_item(s, word.count > 0 ? word.words[0] : "", active, &taken);
     s->depth--;
+    if (s->returned)
+        return good;
     if (good && s->p == s->end)
         return shell_fail(s, "case of line %d: expected esac at its end", line);
     s->p += good ? strlen("esac") : 0;
@@ -407,19 +421,23 @@ enum { MOST_IFS = 64 };
 struct branch {
     bool outer, taken, active; /* whether what is around runs; a branch was taken; this one runs */
     bool condition;            /* between if and then */
+    bool brace;                /* of { and } */
 };
 
-/* Handles a word of control at the beginning of a command; *found: it was one. */
-static bool control(struct shell *s, struct branch *branches, int *depth, bool success, bool *found)
+/* Handles a word of control at the beginning of a command, which runs or is skipped; *found: it was one. */
+static bool control(struct shell *s, struct branch *branches, int *depth, bool runs, bool success, bool *found)
 {
     struct branch *top = &branches[*depth];
     *found = true;
-    if (says(s, "if")) {
+    if (says(s, "if") || *s->p == '{') {
+        bool brace = *s->p == '{';
         if (*depth + 1 >= MOST_IFS)
             return shell_fail(s, "more than %d conditions inside each other", MOST_IFS - 1);
-        bool runs = top->active;
-        branches[++*depth] = (struct branch){ .outer = runs, .active = runs, .condition = true };
-        s->p += 2;
+        branches[++*depth] = (struct branch){ .outer = runs, .active = runs, .condition = !brace, .brace = brace };
+        s->p += brace ? 1 : 2;
+    } else if (*s->p == '}') {
+        *depth -= top->brace;
+        s->p++;
     } else if (says(s, "then")) {
         if (*depth > 0 && top->condition)
             *top = (struct branch){ .outer = top->outer, .taken = success, .active = top->outer && success };
@@ -438,10 +456,10 @@ static bool control(struct shell *s, struct branch *branches, int *depth, bool s
         if (*depth > 0)
             --*depth;
         s->p += 2;
-    } else if (says(s, "do") || says(s, "done") || *s->p == '{' || *s->p == '}') {
-        s->p += says(s, "done") ? 4 : says(s, "do") ? 2 : 1;
+    } else if (says(s, "do") || says(s, "done")) {
+        s->p += says(s, "done") ? 4 : 2;
     } else if (says(s, "case")) {
-        return choose(s, top->active);
+        return choose(s, runs);
     } else {
         *found = false;
     }
@@ -472,10 +490,16 @@ static bool batch_line(struct shell *s)
     return keep_command(s, &words);
 }
 
+/* Passes what separates commands up to where the item ends; true: it is there. */
 static bool at_item_end(struct shell *s)
 {
-    shell_skip_blank(s, true);
-    return says(s, "esac") || (s->end - s->p >= 2 && s->p[0] == ';' && (s->p[1] == ';' || s->p[1] == '&'));
+    for (;; s->p++) {
+        shell_skip_blank(s, true);
+        if (says(s, "esac") || (s->end - s->p >= 2 && s->p[0] == ';' && (s->p[1] == ';' || s->p[1] == '&')))
+            return true;
+        if (s->p == s->end || *s->p != ';')
+            return false;
+    }
 }
 
 static bool run_commands(struct shell *s, bool active, enum until until)
@@ -506,10 +530,12 @@ static bool run_commands(struct shell *s, bool active, enum until until)
         open += (*s->p == '{') - (*s->p == '}');
         if (until == UNTIL_BRACE && open < 0)
             return true;
-        if (!control(s, branches, &depth, success, &found))
+        if (!control(s, branches, &depth, branches[depth].active && !skipped, success, &found))
             return false;
-        if (found)
+        if (found) {
+            skipped = false;
             continue;
+        }
         size_t length = function_at(s, &name);
         if (length > 0) {
             if (!define(s, name, length, branches[depth].active && !skipped))

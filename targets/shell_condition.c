@@ -74,12 +74,24 @@ bool shell_succeeds(const char *const *words, int count)
     return holds != inverted;
 }
 
+/* Whether the character is one of those between the brackets. */
+static bool is_of_set(const char *set, const char *closed, char c)
+{
+    bool inverted = *set == '!' || *set == '^', holds = false;
+    for (set += inverted; set < closed && !holds; set++) {
+        bool range = closed - set > 2 && set[1] == '-';
+        holds = range ? *set <= c && c <= set[2] : *set == c;
+        set += range ? 2 : 0;
+    }
+    return holds != inverted;
+}
+
 bool shell_matches(const char *pattern, const char *value)
 {
     const char *star = NULL, *again = NULL;
     while (*value) {
         const char *closed = *pattern == '[' ? strchr(pattern, ']') : NULL;
-        bool fits = closed ? memchr(pattern + 1, *value, (size_t)(closed - pattern - 1)) != NULL
+        bool fits = closed ? is_of_set(pattern + 1, closed, *value)
                            : *pattern == '?' || (*pattern == *value && *pattern != '*');
         if (*pattern == '*') {
             star = ++pattern;

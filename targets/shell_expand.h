@@ -29,6 +29,7 @@ struct shell {
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
     int line, depth;
+    bool returned; /* the function is over */
     size_t grown;
     struct error *err;
 };
@@ -53,6 +54,6 @@ bool shell_redirection(struct shell *s);
 bool shell_word(struct shell *s, struct shell_words *words, bool whole);
 /* What the command would say: a test what it finds, all others success. */
 bool shell_succeeds(const char *const *words, int count);
-/* Whether the pattern of case fits: "*", "?", and characters in brackets, of which there are no ranges. */
+/* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, or all others. */
 bool shell_matches(const char *pattern, const char *value);
 #endif

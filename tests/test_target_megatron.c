@@ -209,73 +209,6 @@ START_TEST(test_script)
 }
 END_TEST
 
-/* A function runs where it is called, with what it is given then, and not at all where nobody calls it. */
-START_TEST(test_functions)
-{
-    static const char script[] =
-        "usage() { echo 'train.sh'; torchrun pretrain_gpt.py --tensor-model-parallel-size 16; exit 1; }\n"
-        "function train {\n  local tp=$1; shift\n  if [[ $# -gt 5 ]]; then return; fi\n"
-        "  torchrun --nproc_per_node 8 --nnodes ${NODES} pretrain_gpt.py \\\n    --tensor-model-parallel-size ${tp} "
-        "\\\n"
-        "    \"$@\" --bf16\n}\n"
-        "function unused ()\n{\n  NODES=64\n}\n"
-        "main() {\n  NODES=2\n  train 4 --sequence-parallel --global-batch-size \"$1\"\n}\n"
-        "NODES=1\n[ -z \"$1\" ] || usage\nmain 64\n";
-    struct arena arena = { 0 };
-    struct error err = { 0 };
-    struct launch_read read = read_text(megatron(), &arena, "train.sh", script);
-    ck_assert_int_eq(read.devices, 16);
-    ck_assert_int_eq(read.launch.tensor, 4);
-    ck_assert(read.launch.sequence_parallel);
-    ck_assert_int_eq(read.launch.batch, 64);
-    ck_assert_int_eq(read.launch.dtype, DTYPE_BF16);
-    static const char *const refused[][2] = {
-        { "train() ( torchrun a.py --bf16 )\n", "train.sh:1: function train: expected { and its commands" },
-        { "a=1\ntrain() {\n torchrun a.py --bf16\n", "function train of line 2: expected } at its end" },
-        { "train() { train; }\ntrain\n", "function train: more than 8 calls inside each other" },
-    };
-    for (int i = 0; i < 3; i++) {
-        err = (struct error){ 0 };
-        ck_assert(!megatron()->read(&read, &arena, "train.sh", refused[i][0], strlen(refused[i][0]), &err));
-        ck_assert_msg(strstr(err.message, refused[i][1]), "%s", err.message);
-    }
-    arena_free(&arena);
-}
-END_TEST
-
-START_TEST(test_forms)
-{
-    /* a variable of arguments, a command for another shell, a list of lines, batch lines */
-    static const struct {
-        const char *text;
-        int tensor, devices;
-    } cases[] = {
-        { "A=\"--tensor-model-parallel-size 4 \\\n --micro-batch-size 1\"\ntorchrun --nproc-per-node 8 p.py $A", 4, 8 },
-        { "cmd=\"python p.py --tensor-model-parallel-size 2 --micro-batch-size 1\"\nsrun -N 2 --ntasks-per-node=4 bash "
-          "-c \"$cmd\"",
-          2, 0 },
-        { "--tensor-model-parallel-size 8\n--micro-batch-size 2\n", 8, 0 },
-        { "#!/bin/bash\n#SBATCH --nodes=4 --ntasks-per-node=8\nsrun python p.py --tensor-model-parallel-size 4 "
-          "--micro-batch-size 1",
-          4, 32 },
-        { "export WORLD_SIZE=16\ncat <<EOF\n--tensor-model-parallel-size 3\nEOF\npython p.py "
-          "--tensor-model-parallel-size=4 --micro-batch-size=1 > log 2>&1 &",
-          4, 16 },
-        { "A=()\npython p.py --tensor-model-parallel-size 2 --cp-comm-type a2a \"${A[@]}\"", 2, 0 },
-        { "for i in 1 2; do\n true && python p.py --tensor-model-parallel-size $((1 + 1)) --micro-batch-size 1; done",
-          2, 0 },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct arena arena = { 0 };
-        struct launch_read read = read_text(megatron(), &arena, "args", cases[i].text);
-        ck_assert_msg(read.launch.tensor == cases[i].tensor && read.devices == cases[i].devices, "%s: %d, %d",
-                      cases[i].text, (int)read.launch.tensor, (int)read.devices);
-        ck_assert_ptr_null(read.model);
-        arena_free(&arena);
-    }
-}
-END_TEST
-
 START_TEST(test_contradictions)
 {
     static const struct {
@@ -556,8 +489,6 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD(suite, test_more_devices);
     CHECK_ADD(suite, test_script);
     CHECK_ADD(suite, test_fsdp);
-    CHECK_ADD(suite, test_functions);
-    CHECK_ADD(suite, test_forms);
     CHECK_ADD(suite, test_contradictions);
     CHECK_ADD(suite, test_named_recipes);
     CHECK_ADD(suite, test_recipes);
