@@ -404,7 +404,7 @@ static bool warn_of_drift(const struct report_speed *speed, bool steady, char *o
     return true;
 }
 
-enum { MAX_NOTES = 4, NOTE_BYTES = 320 };
+enum { MAX_NOTES = 5, NOTE_BYTES = 320 };
 struct notes {
     char text[MAX_NOTES][NOTE_BYTES];
     const char *list[MAX_NOTES + 1]; /* NULL-terminated */
@@ -433,23 +433,23 @@ static bool warn_of_jobs(const struct comparison *c, char *out, size_t size)
     return false;
 }
 
-/* Whether plans are for other devices than the first, or priced as another framework runs them, so that the fastest
- * need not be the one to choose. */
-static bool warn_of_places(const struct job *job, char *out, size_t size)
+static const char *place_of(const struct inputs *in, bool devices)
+{
+    return devices ? in->cluster->name : in->facts.framework ? in->facts.framework->name : "cleave";
+}
+
+/* Whether plans are for other devices than the first, or priced as another framework runs them (!devices), so that the
+ * fastest need not be the one to choose. */
+static bool warn_of_places(const struct job *job, bool devices, char *out, size_t size)
 {
     const struct comparison *c = &job->comparison;
-    const struct inputs *first = job->inputs[0];
     for (int i = 1; i < job->input_count && i < c->count; i++) {
-        const struct inputs *own = job->inputs[i];
-        const char *runs = own->facts.framework ? own->facts.framework->name : "cleave";
-        const char *first_runs = first->facts.framework ? first->facts.framework->name : "cleave";
-        bool apart = strcmp(own->cluster->name, first->cluster->name) != 0;
-        if (!apart && strcmp(runs, first_runs) == 0)
+        const char *own = place_of(job->inputs[i], devices), *first = place_of(job->inputs[0], devices);
+        if (strcmp(own, first) == 0)
             continue;
         snprintf(out, size, "these are not steps of the same %s: %s is %s %.80s, %s %s %.80s",
-                 apart ? "devices" : "framework", c->entries[0].name, apart ? "for" : "priced as by",
-                 apart ? first->cluster->name : first_runs, c->entries[i].name, apart ? "for" : "as by",
-                 apart ? own->cluster->name : runs);
+                 devices ? "devices" : "framework", c->entries[0].name, devices ? "for" : "priced as by", first,
+                 c->entries[i].name, devices ? "for" : "as by", own);
         return true;
     }
     return false;
@@ -462,8 +462,9 @@ static void note_all(struct notes *notes, const struct job *job, const struct re
     *notes = (struct notes){ 0 };
     if (warn_of_jobs(&job->comparison, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;
-    if (warn_of_places(job, notes->text[count], NOTE_BYTES))
-        notes->list[count] = notes->text[count], count++;
+    for (int devices = 1; devices >= 0; devices--)
+        if (warn_of_places(job, devices, notes->text[count], NOTE_BYTES))
+            notes->list[count] = notes->text[count], count++;
     if (warn_of_drift(speed, job->a->steady_percent > 0, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;
     if (print_speed_change(notes->text[count], NOTE_BYTES, speed->reference_ns, compare_reference_ns(job)))

@@ -17,7 +17,7 @@
 #include "host/heap.h"
 #include "planner/explain/explain_facts.h"
 #include "planner/explain/explain_several.h"
-#include "planner/space/choice.h"
+#include "planner/space/wider.h"
 #include "planner/sim/timeline.h"
 #include <stdlib.h>
 #include <string.h>
@@ -316,7 +316,7 @@ static bool say_infeasible(const struct cli *cli, const struct answer *answer, c
                            struct error *err)
 {
     widening_print(cli->talk, &answer->widening, false);
-    if (answer->in->cluster->types[0].device.host_bytes_per_s <= 0)
+    if (!result->why && !space_has_hosts(answer->in->cluster))
         fprintf(cli->talk,
                 "not looked at: host memory (B/s, and bytes of each device: TYPE@host=25e9,host-memory=64e9)\n");
     fprintf(cli->talk, "cleave explain with the same words tells which constraints exclude each other\n");

@@ -43,7 +43,8 @@ enum element {
     /* The same as transformers' modules leave it to PyTorch, function by function, which no dropout is among. */
     ELEMENT_CAPPED_SCORES, /* tanh; softmax in fp32, and in the plan's dtype (models/gemma2/modeling_gemma2.py) */
     ELEMENT_SINK_SCORES,   /* softmax (models/gpt_oss/modeling_gpt_oss.py) */
-    ELEMENT_ALIBI_SCORES   /* softmax in fp32, and in the plan's dtype (models/bloom/modeling_bloom.py) */
+    ELEMENT_ALIBI_SCORES,  /* softmax in fp32, and in the plan's dtype (models/bloom/modeling_bloom.py) */
+    ELEMENT_CLAMPED_GATES  /* the clamped gate, its sigmoid, their product and the value plus one (gpt_oss) */
 };
 
 enum kernel {

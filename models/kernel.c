@@ -47,6 +47,8 @@ int64_t element_bytes(enum dtype dtype, enum element element)
         return weight_bytes_per_element(dtype) + element_bytes(dtype, ELEMENT_ALIBI_SCORES);
     case ELEMENT_SINK_SCORES:
         return weight_bytes_per_element(dtype);
+    case ELEMENT_CLAMPED_GATES:
+        return 4 * weight_bytes_per_element(dtype);
     case ELEMENT_ALIBI_SCORES: /* what is in fp32 already is not converted */
         return weight_bytes_per_element(dtype) + (weight_bytes_per_element(dtype) < 4 ? 4 : 0);
     }

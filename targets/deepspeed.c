@@ -396,9 +396,10 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
     }
     if (ranks == 0 && all > 0 && micro > 0 && steps > 0)
         return fail(err,
-                    "%s: train_batch_size %lld: expected a multiple of micro-batches of %lld x "
-                    "gradient_accumulation_steps %lld",
-                    settings->name, (long long)(all * launch->tensor), (long long)micro, (long long)steps);
+                    "%s: train_batch_size %lld: expected a multiple of %lld: micro-batches of %lld x "
+                    "gradient_accumulation_steps %lld%s",
+                    settings->name, (long long)(all * launch->tensor), (long long)(micro * steps * launch->tensor),
+                    (long long)micro, (long long)steps, launch->tensor > 1 ? " x autotp_size" : "");
     out->micro_batch_is_open = micro == 0 && (ranks == 0 || all == 0);
     if (ranks == 0) {
         launch->micro_batch = micro > 0 ? micro : 1;

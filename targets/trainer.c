@@ -72,11 +72,18 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
         "    config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained\n"
         "    config.use_cache = False\n"
         "    dtype = torch.bfloat16 if arguments.bf16 else torch.float32\n"
-        "    if not os.path.isdir(job.model) or glob.glob(os.path.join(job.model, \"*.safetensors\")):\n"
-        "        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype)\n"
+        "    files = [path for kind in (\"*.safetensors\", \"pytorch_model*.bin\") for path in "
+        "glob.glob(os.path.join(job.model, kind))]\n"
+        "    if files or not os.path.isdir(job.model):\n"
+        "        model, loaded = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype, "
+        "output_loading_info=True)\n"
+        "        if loaded[\"missing_keys\"]:\n"
+        "            raise SystemExit(f\"{job.model} lacks {len(loaded['missing_keys'])} weights of the model, \"\n"
+        "                             f\"one of them {min(loaded['missing_keys'])}\")\n"
         "    else:\n"
         "        if arguments.process_index == 0:\n"
-        "            print(f\"{job.model} has no *.safetensors: weights are random\", flush=True)\n"
+        "            print(f\"{job.model} has no *.safetensors and no pytorch_model*.bin: weights are random\", "
+        "flush=True)\n"
         "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
     if (adapts)
         add_adapters(out, &adapters);
@@ -228,7 +235,6 @@ int trainer_take_ignored(struct settings *settings)
                                            "use_cpu",
                                            "bf16",
                                            "fp16",
-                                           "tp_size",
                                            NULL };
     return settings_take_all(settings, ignored);
 }

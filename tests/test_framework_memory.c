@@ -93,6 +93,27 @@ START_TEST(norms_and_gates_that_are_not_fused_keep_more)
 }
 END_TEST
 
+/* The same of what experts of gpt-oss keep (GptOssExperts._apply_gate): beside both halves of their first product, and
+ * what the gate gives, four values in 16 bit; and of the norms inside of latent attention. */
+START_TEST(clamped_gates_and_latent_norms_keep_more)
+{
+    static const char text[] =
+        "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
+        "\"vocab_size\": 500, \"layers\": [{\"kind\": \"embedding\"}, {\"repeat\": 3, \"layers\": [{\"kind\": "
+        "\"latent_attention\", \"heads\": 4, \"query_rank\": 32, \"kv_rank\": 16, \"plain_dim\": 16, \"rope_dim\": 8, "
+        "\"value_dim\": 16, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 256, \"activation\": "
+        "\"swiglu_clamped\", \"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, "
+        "{\"kind\": \"loss\"}]}";
+    struct framework apart = framework_of(", \"eager_norms\": true, \"eager_gates\": true");
+    struct job job = job_of(text, &apart, fixed_none(), DTYPE_BF16);
+    const int64_t tokens = 64, blocks = 3;
+    ck_assert_int_eq(value_bytes(&job, ".act_gate", 0), blocks * tokens * 256 * 4 * 2);
+    ck_assert_int_eq(value_bytes(&job, ".q_norm_fp32", 0) + value_bytes(&job, ".kv_norm_fp32", 0),
+                     blocks * tokens * (32 + 16) * 4);
+    job_close(&job);
+}
+END_TEST
+
 /* Calls of one micro-batch, forward or again, of the layers of repeated blocks. */
 static int calls(const struct job *job, bool again)
 {
@@ -506,6 +527,7 @@ static Suite *framework_memory_suite(void)
     CHECK_ADD(suite, scores_and_probabilities_are_kept);
     CHECK_ADD_LOOP(suite, scores_of_attention_that_is_not_fused_are_kept, (int)(sizeof eager / sizeof *eager));
     CHECK_ADD(suite, norms_and_gates_that_are_not_fused_keep_more);
+    CHECK_ADD(suite, clamped_gates_and_latent_norms_keep_more);
     CHECK_ADD(suite, blocks_are_recomputed_whole);
     CHECK_ADD(suite, recomputation_stops_at_what_is_read);
     CHECK_ADD(suite, gathered_inputs_are_gathered_again);

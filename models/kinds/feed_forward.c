@@ -70,7 +70,9 @@ int build_feed_forward(struct graph_builder *builder, const struct feed_forward 
     if (gated && builder->graph->keeping.eager_gates) {
         char name[TEXT];
         snprintf(name, sizeof name, "%s_gate", f->act);
-        opened = builder_value(builder, name, wide, ELEMENT_ACTIVATION, false);
+        opened = builder_value(builder, name, wide,
+                               f->activation == ACTIVATION_SWIGLU_CLAMPED ? ELEMENT_CLAMPED_GATES : ELEMENT_ACTIVATION,
+                               false);
     }
     struct segment *segment =
         builder_segment(builder, activation_kernels[f->activation], f->act, wide,

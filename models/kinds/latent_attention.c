@@ -65,9 +65,10 @@ static int latent_norm(struct graph_builder *builder, const char *name, const ch
     const char axes[] = { 'b', 't', dims[2], '+', '!', 0 }, width[] = { dims[2], 0 };
     int y = builder_value(builder, name, dims, ELEMENT_ACTIVATION, true);
     int rstd = builder_value(builder, statistics_name, "bt", ELEMENT_STATISTIC, false);
-    int gain = builder_weight(builder, name, width, INIT_ONE, 0);
-    struct segment *segment = builder_segment(builder, KERNEL_RMS_NORM, name, axes, OPERANDS({ x, dims }),
-                                              OPERANDS({ gain, width }), OPERANDS({ y, dims }, { rstd, "bt" }));
+    int gain = builder_weight(builder, name, width, INIT_ONE, 0), wide = build_norm_input(builder, name, dims);
+    struct segment *segment =
+        builder_segment(builder, KERNEL_RMS_NORM, name, axes, OPERANDS({ x, dims }), OPERANDS({ gain, width }),
+                        OPERANDS({ y, dims }, { rstd, "bt" }, { wide, wide < 0 ? NULL : dims }));
     segment->arguments.epsilon = epsilon;
     return y;
 }

@@ -21,6 +21,13 @@ static int parameter(struct graph_builder *builder, const struct norm_of *of, co
     return builder_weight(builder, name, of->weights, init, 0);
 }
 
+int build_norm_input(struct graph_builder *builder, const char *name, const char *dims)
+{
+    char own[TEXT];
+    snprintf(own, sizeof own, "%s_fp32", name);
+    return builder->graph->keeping.eager_norms ? builder_value(builder, own, dims, ELEMENT_STATISTIC, false) : -1;
+}
+
 int build_norm_of(struct graph_builder *builder, const struct norm_of *of, int x)
 {
     if (of->norm == NORM_NONE)
@@ -29,14 +36,7 @@ int build_norm_of(struct graph_builder *builder, const struct norm_of *of, int x
     int gain = parameter(builder, of, "gain", INIT_ONE);
     struct segment *segment;
     if (of->norm == NORM_RMS) {
-        int rstd = statistic(builder, of, "rstd"), wide = -1;
-        /* In 16 bit the input in fp32 and the scaled one take as much as the input, which nobody else keeps, and this.
-         */
-        if (builder->graph->keeping.eager_norms) {
-            char name[TEXT];
-            snprintf(name, sizeof name, "%s_fp32", of->name);
-            wide = builder_value(builder, name, of->dims, ELEMENT_STATISTIC, false);
-        }
+        int rstd = statistic(builder, of, "rstd"), wide = build_norm_input(builder, of->name, of->dims);
         segment = builder_segment(builder, KERNEL_RMS_NORM, of->name, of->axes, OPERANDS({ x, of->dims }),
                                   OPERANDS({ gain, of->weights }),
                                   OPERANDS({ y, of->dims }, { rstd, of->rows }, { wide, wide < 0 ? NULL : of->dims }));

@@ -39,6 +39,10 @@ struct norm_of {
 };
 int build_norm_of(struct graph_builder *builder, const struct norm_of *of, int x);
 
+/* What a norm of root mean squares that is not fused keeps beside what a fused one does, -1 where it is: in 16 bit the
+ * input in fp32 and the scaled one take as much as the input, which nobody else keeps then, and this. */
+int build_norm_input(struct graph_builder *builder, const char *name, const char *dims);
+
 /* How what a layer computes joins the residual stream. */
 struct layer_output {
     bool bias;             /* over h, added to the terms' sum */

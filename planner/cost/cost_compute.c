@@ -253,13 +253,6 @@ int cost_loaded(const struct cluster *cluster, int type)
     return node->device.shared_host ? node->levels[0].fanout : 1;
 }
 
-static bool is_expert_bias(const struct segment *segment)
-{
-    const struct operand *bias = &segment->weight[0];
-    return segment->kernel == KERNEL_RESIDUAL && segment->weight_count == 1 && bias->axis[0] >= 0 &&
-           segment->axes[bias->axis[0]].tag == TAG_EXPERT;
-}
-
 /* Counts what a framework moves more where it does not fuse: a loss, the clamps before a gate, the bias behind experts,
  * whose gradient is the only thing that its backward pass makes. */
 static double unfused_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
@@ -268,11 +261,12 @@ static double unfused_bytes(const struct framework *framework, const struct segm
     struct unfused_bytes each = { 0, 0 };
     if (!framework)
         return 0;
+    bool adds = segment->kernel == KERNEL_RESIDUAL && segment->weight_count == 1 && segment->weight[0].axis[0] >= 0;
     if (segment->kernel == KERNEL_SUM_EXP)
         each = (struct unfused_bytes){ framework->loss_forward_bytes, framework->loss_backward_bytes };
     else if (segment->kernel == KERNEL_CLAMPED)
         each = framework->clamp;
-    else if (is_expert_bias(segment) && phase != PHASE_BACKWARD_INPUT)
+    else if (adds && segment->axes[segment->weight[0].axis[0]].tag == TAG_EXPERT && phase != PHASE_BACKWARD_INPUT)
         each = framework->expert_bias;
     return operand_points(segment, &segment->in[0], extents) *
            (double)(phase == PHASE_FORWARD ? each.forward : each.backward);

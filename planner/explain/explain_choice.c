@@ -98,15 +98,6 @@ static bool other_schedules(struct space *space, int own)
     return restrict_to(&space->schedule, list);
 }
 
-/* Allows ZeRO-3 where it shards something, with ranks that share shards: data-parallel ones of a stage's mesh, unless
- * context-parallel ranks may do so, too. */
-static bool with_shards(struct space *space, const struct cluster *cluster)
-{
-    if (allowed_several(&space->context))
-        return true;
-    return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
-}
-
 enum kind {
     OTHER_PIPELINE,
     OTHER_TENSOR,
@@ -161,7 +152,9 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case NO_ZERO:
         return c->zero[0] < c->weighted && fix(&s->zero, 0);
     case ZERO_3:
-        return c->zero[3] < c->weighted && with_shards(s, cluster) && fix(&s->zero, 3);
+        /* It shards something where ranks share shards: data-parallel ones of a stage's mesh, unless others do. */
+        return c->zero[3] < c->weighted && fix(&s->zero, 3) &&
+               (allowed_several(&s->context) || restrict_to(&s->data, others(&s->data, devices, devices, 1)));
     case NO_RECOMPUTATION:
         return c->recompute[RECOMPUTE_NONE] < c->layers && fix(&s->recompute, RECOMPUTE_NONE);
     case FULL_RECOMPUTATION:

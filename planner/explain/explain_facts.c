@@ -191,13 +191,6 @@ static int64_t slower_ns(int64_t ns, double rate)
     return cost_round_ns((double)ns / rate);
 }
 
-static double rate_of(const struct variation *v, const char *work)
-{
-    if (!strncmp(work, "matmul.", 7))
-        return v->matmul;
-    return strncmp(work, "attention.", 10) ? v->vector : v->attention;
-}
-
 /* Slows a curve: the latency stays, what is beyond it goes with the bandwidth. */
 static void set_curve(struct collective_curve *curve, double bandwidth)
 {
@@ -210,8 +203,13 @@ static void set_curve(struct collective_curve *curve, double bandwidth)
 
 static void set_profile(struct profile *p, const struct variation *v)
 {
-    for (int i = 0; i < p->compute_count; i++)
-        p->compute[i].m.ns = slower_ns(p->compute[i].m.ns, rate_of(v, p->compute[i].work));
+    for (int i = 0; i < p->compute_count; i++) {
+        const char *work = p->compute[i].work;
+        double rate = !strncmp(work, "matmul.", 7)       ? v->matmul
+                      : !strncmp(work, "attention.", 10) ? v->attention
+                                                         : v->vector;
+        p->compute[i].m.ns = slower_ns(p->compute[i].m.ns, rate);
+    }
     for (int i = 0; i < p->linear_count; i++) {
         p->linear[i].fixed_ns /= v->vector;
         p->linear[i].ns_per_unit /= v->vector;

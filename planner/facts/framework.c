@@ -98,8 +98,11 @@ static const struct json_field table[] = {
     { "eager_sinks", FIELD_BOOL, AT(keeping.eager_sinks), .doc = "likewise, attention with sinks" },
     { "eager_alibi", FIELD_BOOL, AT(keeping.eager_alibi), .doc = "likewise, attention with ALiBi" },
     { "eager_norms", FIELD_BOOL, AT(keeping.eager_norms),
-      .doc = "RMS norms are not fused: they keep their input in fp32 and what is scaled; absent: they are one kernel" },
-    { "eager_gates", FIELD_BOOL, AT(keeping.eager_gates), .doc = "likewise, and gated activations the activated gate" },
+      .doc =
+          "RMS norms are not fused: they keep their input in fp32 and what is scaled, in the plan's dtype (those that "
+          "scale in fp32, of Gemma and gpt-oss, keep 2 bytes of an element more); absent: they are one kernel" },
+    { "eager_gates", FIELD_BOOL, AT(keeping.eager_gates),
+      .doc = "likewise, and gated activations the activated gate, where clamped (gpt-oss) four such values" },
     { "bucket_bytes", FIELD_INT, AT(bucket_bytes), .min = 1, .max = 1e15,
       .doc = "the bucket that plans have where none is asked for: weights and gradients of one layer go together up to "
              "so many bytes; absent: that of any plan" },

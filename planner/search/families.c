@@ -152,13 +152,6 @@ static bool may_look(const struct families *f, const struct waiting_config *at)
     return at->known == FIRST && f->looks_left > 0;
 }
 
-static bool may_step(const struct run *run, const struct families *f, const struct waiting_config *at)
-{
-    int config = at->at.index, family = f->of[config];
-    return !f->stepped[family] && f->tries[family] < f->tries_each && (may_look(f, at) || f->solves_left > 0) &&
-           !(f->rough && has_candidate(run, config)) && at->at.bound_ns < limit_of(run, f, config);
-}
-
 /* Takes one step for every family that may go on: its configuration with the least bound is relaxed, or solved where
  * that was done or no more may be. Gives the number of steps. */
 static int step_families(const struct run *run, struct families *f)
@@ -168,8 +161,11 @@ static int step_families(const struct run *run, struct families *f)
     bool files_order = run->bench.chain.branches && !run_is_small(run);
     memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
     for (int i = 0; i < f->queue.count;) {
-        int family = f->of[f->queue.list[i].at.index];
-        bool steps = may_step(run, f, &f->queue.list[i]);
+        const struct waiting_config *at = &f->queue.list[i];
+        int config = at->at.index, family = f->of[config];
+        bool steps = !f->stepped[family] && f->tries[family] < f->tries_each &&
+                     (may_look(f, at) || f->solves_left > 0) && !(f->rough && has_candidate(run, config)) &&
+                     at->at.bound_ns < limit_of(run, f, config);
         f->stepped[family] = true;
         if (!steps) {
             i++;

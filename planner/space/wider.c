@@ -22,15 +22,20 @@ static struct allowed contexts_of(const struct cluster *cluster, int64_t tokens)
     return more ? all : (struct allowed){ 0 };
 }
 
+bool space_has_hosts(const struct cluster *cluster)
+{
+    for (int t = 0; t < cluster->type_count; t++)
+        if (cluster->types[t].device.host_bytes_per_s <= 0)
+            return false;
+    return true;
+}
+
 void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens)
 {
     space->loss_chunks = (struct allowed){ 2, { 1, 16 } };
     space->recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_BLOCK } };
     space->context = contexts_of(cluster, tokens);
-    bool hosts = true;
-    for (int t = 0; t < cluster->type_count; t++)
-        hosts = hosts && cluster->types[t].device.host_bytes_per_s > 0;
-    if (hosts)
+    if (space_has_hosts(cluster))
         space->offload =
             (struct allowed){ 5, { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_ALL } };
 }

@@ -10,6 +10,8 @@
 enum { WIDER_CHOICES = 4 };
 /* Lists wider choices from those that change least about a run to those that change most. */
 extern const enum space_choice wider_choices[WIDER_CHOICES];
+/* True when all devices have a link to host memory that is known. */
+bool space_has_hosts(const struct cluster *cluster);
 /* Gives all wider choices their values, but for those that have none on the cluster, as host memory without a link to
  * it. tokens: of the space's sequences. */
 void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens);

@@ -483,9 +483,9 @@ static bool read_rest(struct reading *r)
     bool compile = false, async = false, graphs_off = false, offload = false, here = false;
     static const char *const types[] = { "bfloat16", "float32", NULL };
     int type = 0, stored = 1;
-    launch->bucket_bytes = TITAN_BUCKET_BYTES;
     const struct setting *loss = settings_take(&r->settings, "loss");
     bool whole = r->form == FORM_TOML || (loss && strstr(loss->value, "CrossEntropyLoss"));
+    launch->bucket_bytes = TITAN_BUCKET_BYTES;
     launch->loss_chunks = whole ? 1 : TITAN_LOSS_CHUNKS;
     const struct settings_option options[] = {
         { "training.compile", .flag = &compile },
@@ -500,17 +500,17 @@ static bool read_rest(struct reading *r)
     };
     if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;
+    bool split = launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v; /* pytorch#161904 */
     r->out->says_dtype = true;
     launch->dtype = type == 0 || stored == 0 ? DTYPE_BF16 : DTYPE_FP32;
-    if (stored == 0)
-        launch->optimizer = titan_narrow;
+    launch->optimizer = stored == 0 ? titan_narrow : launch->optimizer;
     r->out->framework = compile ? "torchtitan-compile" : "torchtitan";
-    if (compile && launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v) /* pytorch#161904 */
-        return fail(r->err, "%s: ZBVZeroBubble: its backward passes by input and by weight fail in %s",
-                    r->settings.name, "compiled blocks: expected compile.enable false, or Interleaved1F1B");
+    r->out->beyond = split && !compile ? titan_uncompiled : NULL;
+    if (split && compile)
+        return fail(r->err, "%s: ZBVZeroBubble, whose backward passes compiled blocks do not bear: expected %s",
+                    r->settings.name, "compile.enable false, or Interleaved1F1B");
     if (async && !compile)
-        return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable with it",
-                    r->settings.name);
+        return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable", r->settings.name);
     if (r->form == FORM_OPTIONS && launch->pipeline > 1 && !graphs_off)
         return fail(r->err, "%s: pipeline_parallel_degree %lld: expected --training.disable_cuda_graphs with it",
                     r->settings.name, (long long)launch->pipeline);

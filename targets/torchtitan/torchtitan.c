@@ -220,6 +220,9 @@ static bool clips(const struct launch *launch, const struct launch_context *cont
     return launch->clip_norm > 0;
 }
 
+/* Rules of what is written, which blocks that are not compiled go beyond. */
+const char *const titan_uncompiled[] = { "schedule", NULL };
+
 static const struct target_rule rules[] = {
     LAUNCH_RULE_NODES,
     { "model",

@@ -11,6 +11,8 @@
 enum { TITAN_LOSS_CHUNKS = 8 }; /* ChunkedLossWrapper's own number */
 /* What training.dtype bfloat16 makes of AdamW: all in 16 bit. */
 extern const struct optimizer titan_narrow;
+/* (NULL-terminated) rules of what is written that launches without torch.compile are read beyond. */
+extern const char *const titan_uncompiled[];
 /* What SelectiveAC keeps of a block: attention, and of the products in their order every other one, the first
  * included: queries, keys and values are one product (fuse_qkv). */
 uint64_t titan_kept(void);

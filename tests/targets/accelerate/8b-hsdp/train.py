@@ -54,11 +54,15 @@ def main():
     config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained
     config.use_cache = False
     dtype = torch.bfloat16 if arguments.bf16 else torch.float32
-    if not os.path.isdir(job.model) or glob.glob(os.path.join(job.model, "*.safetensors")):
-        model = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype)
+    files = [path for kind in ("*.safetensors", "pytorch_model*.bin") for path in glob.glob(os.path.join(job.model, kind))]
+    if files or not os.path.isdir(job.model):
+        model, loaded = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype, output_loading_info=True)
+        if loaded["missing_keys"]:
+            raise SystemExit(f"{job.model} lacks {len(loaded['missing_keys'])} weights of the model, "
+                             f"one of them {min(loaded['missing_keys'])}")
     else:
         if arguments.process_index == 0:
-            print(f"{job.model} has no *.safetensors: weights are random", flush=True)
+            print(f"{job.model} has no *.safetensors and no pytorch_model*.bin: weights are random", flush=True)
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     data = RandomTokens(config.vocab_size, job.max_length)
     Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()
