@@ -73,7 +73,7 @@ def check_edges(root, errors):
 # A choice is its line in choices.def and the code that gives it meaning: outside of tests at most so many files name it, as CHOICE_ID
 # or as a member of the space. These are in more, which may become fewer.
 MOST_NAMING = 4
-NAMING = {"TP": 9, "CP": 7, "TURNS": 8, "PP": 9, "DP": 10, "MICRO": 8, "SP": 6, "HSDP": 6, "SCHEDULE": 12, "INTERLEAVE": 5, "BUCKET": 6,
+NAMING = {"TP": 9, "CP": 6, "TURNS": 8, "PP": 9, "DP": 9, "MICRO": 8, "SP": 6, "HSDP": 6, "SCHEDULE": 12, "INTERLEAVE": 5, "BUCKET": 6,
           "PREFETCH": 5, "ZERO": 6, "RECOMPUTE": 6}
 
 
