@@ -361,13 +361,14 @@ static void add_inputs(struct graph_builder *builder, const struct model *model)
 }
 
 /* Tells whether a permutation of the tokens changes nothing but masks and positions that kernels know of, and gains:
- * all attention is causal. Groups of experts are neighbours in the sequence; biases by distance are those of models
- * that also look ahead. */
+ * all attention is causal. Groups of experts are neighbours in the sequence, but not where a framework routes each token
+ * by itself; biases by distance are those of models that also look ahead. */
 static bool may_balance(const struct graph *graph)
 {
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
-        if (segment->arguments.window.height > 0 || segment->arguments.group > 0 ||
+        const bool apart = segment->arguments.dropless && keeping_sends_choices(&graph->keeping);
+        if (segment->arguments.window.height > 0 || (segment->arguments.group > 0 && !apart) ||
             segment->kernel == KERNEL_CLASS_TOKEN || segment->kernel == KERNEL_BIASED_ATTENTION ||
             (kernel_facts[segment->kernel].attends && !segment->arguments.causal))
             return false;

@@ -232,6 +232,12 @@ struct keeping {
     int64_t bf16_gradient_bytes, fp16_step_bytes, bf16_state_gradient_bytes;
 };
 
+/* True when experts that drop none get the tokens that chose them, each by itself, and nothing else. */
+static inline bool keeping_sends_choices(const struct keeping *keeping)
+{
+    return keeping->routes_tokens && !keeping->takes_any_load;
+}
+
 struct graph {
     struct arena arena;
     const char *model_name;

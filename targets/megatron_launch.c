@@ -417,6 +417,9 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     if (a->optimizer_offload && a->offload_fraction < 1 &&
         !say_unknown(out, arena, "--optimizer-offload-fraction (all of the optimizer's state is taken here)", err))
         return false;
+    if (l->expert > 1 && text_is(a->dispatcher, "allgather") &&
+        !say_unknown(out, arena, "--moe-token-dispatcher-type allgather (alltoall is priced, which moves less)", err))
+        return false;
     int64_t usual = max_i64(40000000, 1000000 * l->data);
     l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS
                       : a->bucket == 1   ? 0

@@ -285,6 +285,15 @@ START_TEST(gates_inside_keep_no_outputs_of_experts)
 }
 END_TEST
 
+/* Whether ranks that share a sequence have an early and a late piece of it each, so that none waits for another. */
+static bool balances(const struct job *job)
+{
+    for (int s = 0; s < job->graph->segment_count; s++)
+        if (kernel_facts[job->graph->segments[s].kernel].attends)
+            return job->graph->segments[s].arguments.balanced;
+    return false;
+}
+
 /* A framework that drops no token sends and keeps what was chosen: of slots, 1.25 times as many, the fifth that nobody
  * fills goes, of which dispatch, gate, up, activation and output keep 2 bytes for an element each. Who drops tokens has
  * the slots, and so has cleave, which runs the program. */
@@ -298,6 +307,7 @@ START_TEST(frameworks_that_route_tokens_have_no_empty_slots)
     const int64_t blocks = 3, choices = 64 * 3, hidden = 64, inner = 64;
     ck_assert_int_eq(kept_bytes(&plain) - kept_bytes(&job), blocks * choices / 4 * (2 * hidden + 3 * inner) * 2);
     ck_assert_int_lt(step_ns(&job, NULL), step_ns(&plain, NULL));
+    ck_assert(balances(&job) && !balances(&plain) && !balances(&ours) && !balances(&dropped));
     ck_assert_int_eq(kept_bytes(&ours), kept_bytes(&plain));
     ck_assert_int_eq(kept_bytes(&dropped), kept_bytes(&plain));
     job_close(&plain);

@@ -347,6 +347,9 @@ START_TEST(rules_refuse_by_name)
     BROKEN("hsdp", l.shard_group = 3);
     BROKEN("reshard", l.reshard = RESHARD_EACH_STEP);
     BROKEN("experts", l.expert = 2);
+    BROKEN("experts", l.zero = 0; l.expert = 2 * l.tensor; l.experts_whole = l.tensor > 1); /* 2 of no shards */
+    l.zero = 3;
+    ck_assert_ptr_null(target_broken_rule(titan, &l, &context));
     BROKEN("schedule", l.pipeline = 2; l.schedule = SCHEDULE_zb_h1);
     BROKEN("chunks", l.pipeline = 2; l.chunks = 2);
     BROKEN("1f1b-fills", l.pipeline = 16);

@@ -177,8 +177,7 @@ static int64_t slots_by(const struct moe_layer *f, double factor, int64_t group)
 /* Where a framework sends what was chosen, and no empty slots, there are as many as a balanced load fills. */
 static int64_t slots_of(const struct graph_builder *builder, const struct moe_layer *f, int64_t group)
 {
-    const struct keeping *keeping = &builder->graph->keeping;
-    bool sends_choices = keeping->routes_tokens && f->dropless && !keeping->takes_any_load;
+    bool sends_choices = f->dropless && keeping_sends_choices(&builder->graph->keeping);
     return slots_by(f, sends_choices ? 1 : f->capacity_factor, group);
 }
 

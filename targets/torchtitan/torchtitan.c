@@ -129,12 +129,13 @@ static bool kept_in_pipelines(const struct launch *launch, const struct launch_c
     return launch->zero < 3 || launch->reshard == RESHARD_EACH_PASS || launch->pipeline > 1 ||
            launch_micro_batches(launch) == 1;
 }
-/* The innermost ranks: those of the tensor degree, whose experts are whole, then of context, then of shards. */
+/* The innermost ranks: those of the tensor degree, whose experts are whole, then of context, then of shards, which there
+ * are none of where weights are replicated. */
 static bool experts_are_innermost(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
     int64_t ranks = launch->tensor * launch->context,
-            group = launch->shard_group > 0 ? launch->shard_group : launch->data;
+            group = launch->zero == 0 ? 1 : launch->shard_group > 0 ? launch->shard_group : launch->data;
     return launch->expert == 1 ||
            (launch->experts_whole == (launch->tensor > 1) && launch->sequence_parallel == (launch->tensor > 1) &&
             launch->expert % ranks == 0 && group * ranks % launch->expert == 0);
@@ -253,7 +254,7 @@ static const struct target_rule rules[] = {
       kept_in_pipelines, NULL },
     { "experts",
       "expert-parallel ranks are all of the tensor degree, with sequence parallelism, and of context, and of the "
-      "data-parallel ones of one group of shards as many as are left",
+      "data-parallel ones of one group of shards as many as are left: none without ZeRO",
       "distributed/parallel_dims.py, ParallelDims.build_mesh; models/common/moe_sharding.py", experts_are_innermost,
       NULL },
     { "schedule",
