@@ -58,6 +58,12 @@ static const char *precision_of(const struct megatron_args *args)
                                                                  : "fp16_mixed";
 }
 
+/* The provider's own specification is one layer without latent attention, repeated. */
+static bool has_layer_specs(const struct megatron_args *args)
+{
+    return args->latent || args->expert_pattern;
+}
+
 static void put_model(struct text *out, const struct megatron_args *args)
 {
     text_printf(out,
@@ -65,6 +71,9 @@ static void put_model(struct text *out, const struct megatron_args *args)
                 "num_attention_heads=%lld,\n    )\n",
                 args->latent ? "MLAModelProvider" : "GPTModelProvider", (long long)args->layers,
                 (long long)args->hidden, (long long)args->heads);
+    if (has_layer_specs(args)) /* a layer that predicts further tokens takes the last one's (mtp_block_spec) */
+        text_add(out, "    cfg.model.transformer_layer_spec = partial(get_gpt_decoder_block_spec, "
+                      "use_transformer_engine=True)\n");
     if (args->grouped_query)
         text_printf(out, "    cfg.model.num_query_groups = %lld\n", (long long)args->query_groups);
     if (!args->latent)
@@ -103,26 +112,30 @@ static void put_recipe(struct text *out, const struct megatron_args *args, const
 {
     text_add(out, "\"\"\"");
     launch_text_model(out, context, "a model");
-    text_printf(out,
-                " on %lld devices, for Megatron-Bridge 0.7. See README.md.\n\n"
-                "torchrun --nproc_per_node %lld --nnodes %lld ... recipe.py trains on made-up data.\"\"\"\n\n"
-                "import sys\n\n%simport torch.nn.functional as F\n"
-                "%s"
-                "from megatron.bridge.models.%s\n"
-                "from megatron.bridge.recipes.common import _pretrain_common\n"
-                "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n"
-                "from megatron.bridge.training.gpt_step import forward_step\n"
-                "from megatron.bridge.training.mixed_precision import get_mixed_precision_config\n"
-                "from megatron.bridge.training.pretrain import pretrain\n"
-                "from megatron.bridge.training.utils.theoretical_memory_utils import (\n"
-                "    estimate_training_memory,\n    format_training_memory_estimate,\n)\n\n\n"
-                "def pretrain_%lldgpu_config():\n"
-                "    cfg = _pretrain_common()\n",
-                (long long)launch_devices(launch), (long long)launch_devices_per_node(launch, context),
-                (long long)launch_nodes(launch, context), says_dtypes(args) ? "import torch\n" : "",
-                args->squared_relu ? "from megatron.core.activations import squared_relu\n" : "",
-                args->latent ? "mla_provider import MLAModelProvider" : "gpt_provider import GPTModelProvider",
-                (long long)launch_devices(launch));
+    text_printf(
+        out,
+        " on %lld devices, for Megatron-Bridge 0.7. See README.md.\n\n"
+        "torchrun --nproc_per_node %lld --nnodes %lld ... recipe.py trains on made-up data.\"\"\"\n\n"
+        "import sys\n%s\n%simport torch.nn.functional as F\n"
+        "%s%s"
+        "from megatron.bridge.models.%s\n"
+        "from megatron.bridge.recipes.common import _pretrain_common\n"
+        "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n"
+        "from megatron.bridge.training.gpt_step import forward_step\n"
+        "from megatron.bridge.training.mixed_precision import get_mixed_precision_config\n"
+        "from megatron.bridge.training.pretrain import pretrain\n"
+        "from megatron.bridge.training.utils.theoretical_memory_utils import (\n"
+        "    estimate_training_memory,\n    format_training_memory_estimate,\n)\n\n\n"
+        "def pretrain_%lldgpu_config():\n"
+        "    cfg = _pretrain_common()\n",
+        (long long)launch_devices(launch), (long long)launch_devices_per_node(launch, context),
+        (long long)launch_nodes(launch, context), has_layer_specs(args) ? "from functools import partial\n" : "",
+        says_dtypes(args) ? "import torch\n" : "",
+        args->squared_relu ? "from megatron.core.activations import squared_relu\n" : "",
+        has_layer_specs(args) ? "from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec\n"
+                              : "",
+        args->latent ? "mla_provider import MLAModelProvider" : "gpt_provider import GPTModelProvider",
+        (long long)launch_devices(launch));
     put_model(out, args);
     for (const struct megatron_option *option = megatron_options; option->flag; option++)
         if (is_written(args, option)) {

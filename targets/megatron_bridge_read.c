@@ -89,6 +89,12 @@ static const char *width_of(const char *value)
                                       : "fp32";
 }
 
+/* A specification made of what the other settings say, with Transformer Engine's layers. */
+static bool is_priced_spec(const char *value)
+{
+    return strstr(value, "get_gpt_decoder_block_spec") && !strstr(value, "use_transformer_engine=False");
+}
+
 /* Settings that are not one of Megatron-LM's. True: it is one of them. */
 static bool set_own(struct recipe *r, const char *path, const char *value)
 {
@@ -113,6 +119,8 @@ static bool set_own(struct recipe *r, const char *path, const char *value)
         a->first_moment = width_of(value);
     else if (strcmp(path, "optimizer.exp_avg_sq_dtype") == 0)
         a->second_moment = width_of(value);
+    else if (strcmp(path, "model.transformer_layer_spec") == 0 && is_priced_spec(value))
+        r->out->ignored_count++;
     else if (strcmp(path, "model.window_size") == 0)
         a->window = strcmp(value, "None") == 0 ? NULL : arena_strdup(r->arena, value);
     else

@@ -398,6 +398,11 @@ START_TEST(test_recipes)
                   { "def mine():\n    return llama3_8b_pretrain_config( )\n", DTYPE_BF16, 0 },
                   { "from r import (llama3_8b_pretrain_config as base)\ncfg = base()", DTYPE_BF16, 0 },
                   { "cfg = llama3_8b_pretrain_config(tp=2)", DTYPE_BF16, 1 },
+                  { "cfg = llama3_8b_pretrain_config()\ncfg.model.transformer_layer_spec = partial(\n    "
+                    "get_gpt_decoder_block_spec, use_transformer_engine=True)",
+                    DTYPE_BF16, 0 },
+                  { "cfg = llama3_8b_pretrain_config()\ncfg.model.transformer_layer_spec = local_layer_spec",
+                    DTYPE_BF16, 1 },
                   { "--recipe llama3_70b_pretrain_config comm_overlap.tp_comm_overlap=False", DTYPE_BF16, 0 },
                   { "--recipe $R model.tensor_model_parallel_size=2", DTYPE_BF16, 1 } };
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {

@@ -3,8 +3,10 @@
 torchrun --nproc_per_node 8 --nnodes 4 ... recipe.py trains on made-up data."""
 
 import sys
+from functools import partial
 
 import torch.nn.functional as F
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec
 from megatron.bridge.models.mla_provider import MLAModelProvider
 from megatron.bridge.recipes.common import _pretrain_common
 from megatron.bridge.training.comm_overlap import CommOverlapConfig
@@ -24,6 +26,7 @@ def pretrain_32gpu_config():
         hidden_size=256,
         num_attention_heads=16,
     )
+    cfg.model.transformer_layer_spec = partial(get_gpt_decoder_block_spec, use_transformer_engine=True)
     cfg.model.gated_linear_unit = True
     cfg.model.activation_func = F.silu
     cfg.model.share_embeddings_and_output_weights = False
