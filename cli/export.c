@@ -102,16 +102,21 @@ bool aim_export(FILE *out, struct inputs *in, const struct target *target, const
                 const struct launch_context *context, const char *folder, struct error *err)
 {
     struct launch_files files = { 0 };
+    struct text left_out = { 0 };
     struct launch launch;
     struct launch_context where = *context;
     bool good = aim_launch(&launch, in, target, plan, err) &&
                 (in->cluster->type_count == 1 || name_devices(&where, in, &launch, err)) &&
                 (target->write(&files, &launch, &where) || fail_memory(err)) &&
                 reads_back(target, &files, &launch, in, err) &&
+                (launch_text_left_out(&files, &left_out, target, in->model) || fail_memory(err)) &&
                 (launch_text_hosts(&files, &launch, &where) || fail_memory(err)) && write_all(out, folder, &files, err);
+    for (char *line = good ? left_out.data : NULL, *end; line && (end = strchr(line, '\n')); line = end + 1)
+        fprintf(in->cli->talk, "note: left out: %.*s; README.md says more\n", (int)(end - line), line);
     if (good)
         fprintf(in->cli->talk, "for %s; next: read %s/README.md\n", target->release, folder);
     launch_files_free(&files);
+    text_free(&left_out);
     return good;
 }
 

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct model_head model_head_defaults = { .image_channels = 3, .init_std = 0.02 };
+#define LEFT_OUT_DEFAULTS .beta_fast = 32, .beta_slow = 1, .mscale = 1
+const struct model_left_out model_left_out_defaults = { LEFT_OUT_DEFAULTS };
+const struct model_head model_head_defaults = { .image_channels = 3,
+                                                .init_std = 0.02,
+                                                .left_out = { LEFT_OUT_DEFAULTS } };
 
 void model_free(struct model *model)
 {
@@ -30,8 +34,11 @@ struct model *model_new(const struct model_head *head)
     model->image_channels = head->image_channels;
     model->tied_embedding = head->tied_embedding;
     model->init_std = head->init_std;
+    model->left_out = head->left_out;
+    if (head->left_out.positions)
+        model->left_out.positions = arena_strdup(&model->arena, head->left_out.positions);
     model->shelf = graph_shelf_new();
-    if (model->name && model->shelf)
+    if (model->name && model->shelf && !head->left_out.positions == !model->left_out.positions)
         return model;
     model_free(model);
     return NULL;

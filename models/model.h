@@ -35,6 +35,19 @@ struct model_block { /* `count` copies of `layer_count` layers, one after anothe
     int first_layer, layer_count, count;
 };
 
+/* What the configuration of a model says and its layers do not: it changes neither shapes nor work, and whoever trains
+ * the model by another program has to say it there. */
+struct model_left_out {
+    const char *positions; /* type of rotary positions: "yarn", "linear"; NULL: they are the layers' */
+    double factor;         /* by which they are stretched; 0: not said */
+    int64_t original;      /* tokens that the model was first trained with; 0: not said */
+    /* YaRN's (Peng et al. 2023), as transformers has them */
+    double beta_fast, beta_slow, mscale, mscale_all_dim;
+    bool exact;             /* the bounds between waves are not rounded */
+    int64_t further_blocks; /* that predict further tokens */
+};
+extern const struct model_left_out model_left_out_defaults;
+
 struct model {
     struct arena arena;
     const char *name;
@@ -46,7 +59,8 @@ struct model {
     struct keeping keeping;             /* of what runs it; none: as cleave does */
     bool whole_blocks;                  /* layers of its graphs are whole blocks */
     double init_std;                    /* of the initial matrices */
-    int layer_count;                    /* folded */
+    struct model_left_out left_out;
+    int layer_count; /* folded */
     struct layer *layers;
     int block_count;
     struct model_block *blocks; /* in order; cover all layers */

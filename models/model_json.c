@@ -62,6 +62,10 @@ static const struct json_field head_fields[] = {
       .doc = "Standard deviation of the initial matrices; 0.02 if absent. Those that end in the residual stream of a "
              "pre-norm layer are "
              "divided by the root of the number of residual layers." },
+    { .key = "left_out",
+      .type = FIELD_NODE,
+      AT(left_out_at),
+      .doc = "What the model's configuration says beyond its layers, at no cost in time or memory; launches say it." },
     { .key = "layers",
       .type = FIELD_NODE,
       AT(layers),
@@ -71,6 +75,42 @@ static const struct json_field head_fields[] = {
 };
 #undef AT
 enum { HEAD_FIELDS = sizeof head_fields / sizeof *head_fields };
+
+#define AT(field) .offset = offsetof(struct model_left_out, field)
+#define POSITIVE(name, field, text)                                                                                    \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_DOUBLE, AT(field), .min = 0, .max = 1e6, .doc = text                                \
+    }
+static const struct json_field left_out_fields[] = {
+    { .key = "positions",
+      .type = FIELD_STRING,
+      AT(positions),
+      .doc = "Type of the rotary positions, such as \"yarn\"; as the layers say if absent." },
+    POSITIVE("factor", factor, "By which they are stretched; not said if absent or 0."),
+    { .key = "original_positions",
+      .type = FIELD_INT,
+      AT(original),
+      .min = 0,
+      .max = 1 << 27,
+      .doc = "Tokens that the model was first trained with; not said if absent or 0." },
+    POSITIVE("beta_fast", beta_fast, "Of YaRN (Peng et al. 2023): turns from which on waves stay; 32 if absent."),
+    POSITIVE("beta_slow", beta_slow, "Of YaRN: turns up to which waves are slowed in full; 1 if absent."),
+    POSITIVE("mscale", mscale, "Of YaRN: weight of the logarithm in the scale of queries and keys; 1 if absent."),
+    POSITIVE("mscale_all_dim", mscale_all_dim, "Of YaRN: the same for all of a head; 0 if absent."),
+    { .key = "exact",
+      .type = FIELD_BOOL,
+      AT(exact),
+      .doc = "Of YaRN: the bounds between waves are not rounded; false if absent." },
+    { .key = "further_blocks",
+      .type = FIELD_INT,
+      AT(further_blocks),
+      .min = 0,
+      .max = MODEL_MAX_LAYERS,
+      .doc = "Blocks that predict further tokens (multi-token prediction); 0 if absent." },
+};
+#undef POSITIVE
+#undef AT
+enum { LEFT_OUT_FIELDS = sizeof left_out_fields / sizeof *left_out_fields };
 
 struct repeat {
     int64_t count;
@@ -93,6 +133,7 @@ static const struct json_field repeat_fields[] = {
 
 const struct json_format model_formats[] = {
     JSON_FORMAT("model", head_fields, "A model file: top level."),
+    JSON_FORMAT("left_out", left_out_fields, "What a model's configuration says beyond its layers."),
     { 0 },
 };
 
@@ -199,6 +240,9 @@ static bool read_head(struct model_head *head, const struct json *root, struct a
 {
     *head = model_head_defaults;
     if (!json_check_format(root, FORMAT, err) || !json_read_fields(root, head_fields, HEAD_FIELDS, head, arena, err))
+        return false;
+    if (head->left_out_at &&
+        !json_read_fields(head->left_out_at, left_out_fields, LEFT_OUT_FIELDS, &head->left_out, arena, err))
         return false;
     if (!*head->name)
         return json_fail(json_member(root, "name"), err, "expected a name, found an empty string");
@@ -322,6 +366,16 @@ bool model_read(struct model **out, const char *name, const char *text, size_t l
     return done;
 }
 
+static void write_left_out(struct json_writer *w, const struct model_left_out *left_out)
+{
+    if (!left_out->positions && !left_out->further_blocks)
+        return;
+    json_write_key(w, "left_out");
+    json_begin_object(w);
+    fields_write(w, left_out_fields, LEFT_OUT_FIELDS, left_out, &model_left_out_defaults);
+    json_end_object(w);
+}
+
 static void write_layers(struct json_writer *w, const struct model *model, const struct model_block *block)
 {
     for (int i = 0; i < block->layer_count; i++) {
@@ -348,6 +402,7 @@ char *model_write(const struct model *model, size_t *length)
                                .init_std = model->init_std };
     json_begin_object(&w);
     fields_write(&w, head_fields, HEAD_FIELDS, &head, &model_head_defaults);
+    write_left_out(&w, &model->left_out);
     json_write_key(&w, "layers");
     json_begin_array(&w);
     for (int i = 0; i < model->block_count; i++) {

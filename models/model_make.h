@@ -13,7 +13,8 @@ struct model_head {
     int64_t version, sequence, hidden, vocab_size, image_size, image_channels;
     bool tied_embedding;
     double init_std;
-    const struct json *layers;
+    struct model_left_out left_out;
+    const struct json *left_out_at, *layers;
 };
 extern const struct model_head model_head_defaults;
 

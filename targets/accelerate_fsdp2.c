@@ -396,6 +396,7 @@ const struct target target_accelerate_fsdp2 = {
     .slack_source = "docs/accuracy.md: published peaks of 12 runs of torchtitan, whose FSDP2 it is, were that much "
                     "above predictions in the median",
     .doc = "Hugging Face accelerate with FSDP2 and the Trainer: hybrid shards and context parallelism",
+    .trains_configuration = true,
     .rules = rules,
     .allow = allow,
     .write = write,

@@ -568,6 +568,7 @@ const struct target target_deepspeed = {
     .slack = .052,
     .slack_source = "docs/accuracy.md: published peaks of 80 runs were that much above predictions in the median",
     .doc = "DeepSpeed with transformers' Trainer: ZeRO 0 to 3, offload, Ulysses, autotp; started by accelerate",
+    .trains_configuration = true,
     .rules = rules,
     .allow = allow,
     .write = write,

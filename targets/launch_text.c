@@ -233,12 +233,57 @@ static void put_start(struct text *out, int64_t nodes)
                 (long long)nodes, (long long)nodes, (long long)nodes);
 }
 
+static struct text *readme_of(struct launch_files *files)
+{
+    for (int i = 0; i < files->count; i++)
+        if (strcmp(files->list[i].name, "README.md") == 0)
+            return &files->list[i].text;
+    return NULL;
+}
+
+bool launch_text_left_out(struct launch_files *files, struct text *words, const struct target *target,
+                          const struct model *model)
+{
+    const struct model_left_out *left = &model->left_out;
+    struct text *readme = readme_of(files);
+    bool positions = left->positions && !target->trains_configuration;
+    if (!positions && left->further_blocks == 0)
+        return true;
+    if (!readme)
+        return false;
+    text_add(readme, "\n## Left out\n\n");
+    if (positions) {
+        struct text type = { 0 };
+        launch_text_name(&type, left->positions);
+        if (left->factor > 0)
+            text_printf(&type, " (factor %g)", left->factor);
+        text_printf(words, "rotary positions of type %s, which the model's config.json has, are not written\n",
+                    type.data ? type.data : "");
+        text_printf(readme, "- Rotary positions of type %s, which the model's config.json has, are not written.",
+                    type.data ? type.data : "");
+        if (target->say_positions)
+            target->say_positions(readme, model);
+        text_add(readme, "\n");
+        words->failed = words->failed || type.failed;
+        text_free(&type);
+    }
+    if (left->further_blocks > 0) {
+        const char *blocks = left->further_blocks == 1 ? "block that predicts" : "blocks that predict";
+        text_printf(words, "%lld %s further tokens (multi-token prediction)\n", (long long)left->further_blocks,
+                    blocks);
+        text_printf(
+            readme,
+            "- %lld %s further tokens (multi-token prediction), which the model's config.json has: the plan was "
+            "made without (`cleave import --mtp` plans them).\n",
+            (long long)left->further_blocks, blocks);
+    }
+    return !readme->failed && !words->failed;
+}
+
 bool launch_text_hosts(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
 {
     int64_t nodes = launch_nodes(launch, context), per_node = launch_devices_per_node(launch, context);
-    struct text *readme = NULL;
-    for (int i = 0; i < out->count; i++)
-        readme = strcmp(out->list[i].name, "README.md") == 0 ? &out->list[i].text : readme;
+    struct text *readme = readme_of(out);
     if (nodes < 2)
         return true;
     struct text *hosts = launch_files_add(out, LAUNCH_HOSTFILE, false),

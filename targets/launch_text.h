@@ -46,6 +46,10 @@ void launch_text_sbatch(struct text *out, const struct launch *launch, const str
  * has, start.sh, which runs ./train.sh on each of its nodes, and what README.md says of them. One node: nothing. False:
  * no room for them. */
 bool launch_text_hosts(struct launch_files *out, const struct launch *launch, const struct launch_context *context);
+/* Whether the model's configuration says what the launch does not. Says it in README.md and, a line for each, in words
+ * (struct model_left_out). False: out of memory. */
+bool launch_text_left_out(struct launch_files *files, struct text *words, const struct target *target,
+                          const struct model *model);
 /* The beginning of train.sh, up to what is run. */
 void launch_text_shell(struct text *out, const struct target *target, const struct launch *launch,
                        const struct launch_context *context);

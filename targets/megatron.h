@@ -125,6 +125,9 @@ uint64_t megatron_graph_operators(const struct graph *graph);
 /* ---- files that both have ---- */
 void megatron_put_readme(struct text *out, const struct target *target, const struct launch *launch,
                          const struct launch_context *context, const char *command);
+/* As struct target's. */
+void megatron_say_positions(struct text *out, const struct model *model);
+void megatron_bridge_say_positions(struct text *out, const struct model *model);
 void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
                          const char *script);
 #endif

@@ -232,6 +232,7 @@ static const char *const idle_prefixes[] = {
     "--moe-per-layer-logging",
     "--moe-z-loss-coeff",
     "--mmap-",
+    "--mscale",
     "--multiple-validation",
     "--no-check-for-nan",
     "--no-ckpt-",
@@ -244,6 +245,7 @@ static const char *const idle_prefixes[] = {
     "--no-one-logger",
     "--no-save-",
     "--no-weight-decay",
+    "--no-yarn-",
     "--non-persistent-",
     "--null-tokenizer",
     "--num-dataset-builder",
@@ -262,6 +264,7 @@ static const char *const idle_prefixes[] = {
     "--reset-",
     "--result-rejected",
     "--retro-",
+    "--rotary-scaling-factor",
     "--save",
     "--seed",
     "--sgd-momentum",
@@ -337,6 +340,7 @@ static const char *const idle_prefixes[] = {
     "--enable-one-logger",
     "--enable-ft",
     "--disable-bf16-reduced",
+    "--yarn-",
 };
 
 bool megatron_is_idle(const char *flag)

@@ -240,6 +240,7 @@ const struct target target_megatron_bridge = {
     .slack_source =
         "docs/accuracy.md: published peaks of 67 runs of Megatron were that much above predictions in the median",
     .doc = "Megatron-Bridge: a recipe in Python, with torchrun and sbatch scripts",
+    .say_positions = megatron_bridge_say_positions,
     .rules = megatron_bridge_rules,
     .offload_needs = "with the precision-aware one",
     .allow = megatron_allow,

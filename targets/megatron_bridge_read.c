@@ -150,13 +150,20 @@ static bool is_idle(const char *path)
                                         "ddp.check_for_nan_in_grad",
                                         "ddp.average_in_collective",
                                         "model.attention_softmax_in_fp32",
+                                        "model.rotary_scaling_factor", /* of YaRN, with those that follow */
+                                        "model.original_max_position_embeddings",
+                                        "model.beta_fast",
+                                        "model.beta_slow",
+                                        "model.mscale",
+                                        "model.mscale_all_dim",
                                         "rerun_state_machine.",
                                         "model",
                                         "ddp",
                                         "train",
                                         "optimizer" };
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
-        if (strcmp(path, idle[i]) == 0 || (idle[i][strlen(idle[i]) - 1] == '.' && begins(path, idle[i])))
+        if (strcmp(path, idle[i]) == 0 || begins(path, "model.yarn_") ||
+            (idle[i][strlen(idle[i]) - 1] == '.' && begins(path, idle[i])))
             return true;
     return false;
 }

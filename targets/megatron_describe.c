@@ -46,6 +46,12 @@ static const struct layer_kind *start(void *fields, const char *kind)
     return found;
 }
 
+/* Rotary positions; how they are stretched costs nothing. */
+static bool turns(const struct megatron_args *args)
+{
+    return strcmp(args->position, "rope") == 0 || strcmp(args->position, "yarn") == 0;
+}
+
 static void describe_attention(struct described *d, const struct megatron_args *args)
 {
     if (args->latent) {
@@ -73,7 +79,7 @@ static void describe_attention(struct described *d, const struct megatron_args *
     d->attention.qk_norm_kind = args->qk_norm ? norm_of(args) : d->attention.qk_norm_kind;
     d->attention.sinks = strcmp(args->softmax, "learnable") == 0;
     d->attention.output_gate = args->output_gate;
-    if (strcmp(args->position, "rope") != 0)
+    if (!turns(args))
         return;
     d->attention.rope_base = (double)args->rotary_base;
     d->attention.rope_dim = rotary_dim(args, args->kv_channels > 0 ? args->kv_channels : args->hidden / args->heads);
@@ -144,9 +150,9 @@ static bool describe(struct described *d, const struct megatron_args *args, stru
     start(&d->head, "head");
     if (strcmp(args->position, "learned_absolute") == 0)
         d->embedding.learned_positions = args->positions > 0 ? args->positions : args->sequence;
-    else if (strcmp(args->position, "rope") != 0 && strcmp(args->position, "none") != 0)
+    else if (!turns(args) && strcmp(args->position, "none") != 0)
         return fail(err,
-                    "--position-embedding-type: expected rope, learned_absolute or none, found %.32s: "
+                    "--position-embedding-type: expected rope, yarn, learned_absolute or none, found %.32s: "
                     "it is not built here",
                     args->position);
     if (args->quick_geglu)

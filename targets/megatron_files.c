@@ -1,4 +1,5 @@
 /* What stands beside the arguments in a folder that is launched. */
+#include "models/layer_kind.h"
 #include "models/operators.h"
 #include "planner/plan/dim.h"
 #include "targets/launch_text.h"
@@ -59,4 +60,69 @@ void megatron_put_sbatch(struct text *out, const struct launch *launch, const st
         "export LAUNCH_DIR=${LAUNCH_DIR:-$SLURM_SUBMIT_DIR}\n"
         "srun bash -c 'NODE_RANK=$SLURM_NODEID \"$LAUNCH_DIR/%s\"'\n",
         (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context), script);
+}
+
+static bool is_latent(const struct model *model)
+{
+    bool latent = false;
+    for (int i = 0; i < model->layer_count; i++)
+        latent = latent || strcmp(model->layers[i].kind->name, "latent_attention") == 0;
+    return latent;
+}
+
+/* Yarn alone has settings of its own. */
+static bool is_yarn(const struct model_left_out *left)
+{
+    return left->positions && strcmp(left->positions, "yarn") == 0 && left->factor > 0;
+}
+
+void megatron_say_positions(struct text *out, const struct model *model)
+{
+    const struct model_left_out *left = &model->left_out;
+    const double fixed[] = { 32, 1 }, own[] = { left->beta_fast, left->beta_slow };
+    bool latent = is_latent(model);
+    if (!is_yarn(left))
+        return;
+    const char *flag = latent ? "--rope-type" : "--position-embedding-type";
+    text_printf(out,
+                " In MODEL_ARGS of `train.sh` put `%s yarn --rotary-scaling-factor %g --mscale %g --mscale-all-dim %g",
+                flag, left->factor, left->mscale, left->mscale_all_dim);
+    if (!latent)
+        text_printf(out, " --yarn-original-max-position-embeddings %lld --yarn-beta-fast %g --yarn-beta-slow %g%s",
+                    (long long)left->original, left->beta_fast, left->beta_slow,
+                    left->exact ? " --no-yarn-correction-range-round-to-int" : "");
+    text_printf(out, "` in place of `%s rope`.", flag);
+    /* multi_latent_attention.py takes these from a configuration to which no argument leads */
+    if (latent && (left->original != 4096 || memcmp(fixed, own, sizeof own) != 0))
+        text_printf(out,
+                    " No argument says the model's %lld original positions, beta_fast %g and beta_slow %g: Megatron-LM "
+                    "takes 4096, 32 and 1 with latent attention.",
+                    (long long)left->original, own[0], own[1]);
+}
+
+void megatron_bridge_say_positions(struct text *out, const struct model *model)
+{
+    const struct model_left_out *left = &model->left_out;
+    const struct {
+        const char *name;
+        double value;
+    } settings[] = { { "rotary_scaling_factor", left->factor },
+                     { "original_max_position_embeddings", (double)left->original },
+                     { "beta_fast", left->beta_fast },
+                     { "beta_slow", left->beta_slow },
+                     { "mscale", left->mscale },
+                     { "mscale_all_dim", left->mscale_all_dim } };
+    char number[TEXT_NUMBER_BYTES];
+    bool latent = is_latent(model);
+    if (!is_yarn(left))
+        return;
+    const char *type = latent ? "rope_type" : "position_embedding_type", *before = latent ? "" : "yarn_";
+    text_printf(out,
+                " In `recipe.py` put these in place of `cfg.model.%s = \"rope\"`:\n\n      cfg.model.%s = \"yarn\"\n",
+                type, type);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        text_printf(out, "      cfg.model.%s%s = %s\n", before, settings[i].name,
+                    text_double(number, settings[i].value));
+    if (!latent)
+        text_printf(out, "      cfg.model.yarn_correction_range_round_to_int = %s\n", left->exact ? "False" : "True");
 }

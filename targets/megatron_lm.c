@@ -220,6 +220,7 @@ const struct target target_megatron_lm = {
     .slack_source =
         "docs/accuracy.md: published peaks of 67 runs of Megatron were that much above predictions in the median",
     .doc = "Megatron-LM's pretrain_gpt.py: its command line, torchrun and sbatch scripts",
+    .say_positions = megatron_say_positions,
     .rules = megatron_rules,
     .offload_needs = "with the precision-aware one",
     .allow = megatron_allow,

@@ -473,6 +473,7 @@ const struct target target_nnscaler = {
     .slack = .25,
     .slack_source = "nnscaler/policies.py, pas_autodist: 80 % of the memory are used, for fragments and other buffers",
     .doc = "nnScaler's Trainer with autodist: pipelines and data parallelism",
+    .trains_configuration = true,
     .rules = rules,
     .allow = allow,
     .write = nnscaler_write,

@@ -117,6 +117,10 @@ struct target {
     const char *slack_source;
     const char *doc;
     const struct target_rule *rules; /* the last has no name */
+    /* README: what a user puts where so that rotary positions are what the model's left_out says; NULL: nothing does.
+     */
+    void (*say_positions)(struct text *out, const struct model *model);
+    bool trains_configuration; /* the model's own config.json, which says these */
     /* What goes with the optimizer in host memory, whose states are in 32 bits then: it is told beside it. NULL:
      * nothing does, and the states stay as they are. */
     const char *offload_needs;

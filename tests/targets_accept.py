@@ -88,6 +88,7 @@ known = {
     "mixed_precision": fields_of("training/mixed_precision.py", "MixedPrecisionConfig"),
     "train": fields_of("training/config.py") | inherited, "dataset": fields_of("training/config.py") | {"seq_length"},
     "tokenizer": fields_of("training/config.py") | fields_of("training/tokenizers/config.py") | inherited,
+    "validation": fields_of("training/config.py") | inherited, "checkpoint": fields_of("training/config.py") | inherited,
 }
 precisions = {node.name for node in ast.parse((bridge / "training/mixed_precision.py").read_text()).body if isinstance(node, ast.FunctionDef)}
 

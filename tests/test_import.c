@@ -255,6 +255,35 @@ START_TEST(stretched_rotation_is_read)
 }
 END_TEST
 
+/* What no layer says of positions stands beside the layers, also in what is written of them. */
+START_TEST(test_what_is_left_out_is_kept)
+{
+    struct model *model = import(LLAMA(",\"num_nextn_predict_layers\":1,\"rope_scaling\":{\"rope_type\":\"yarn\","
+                                       "\"factor\":4.0,\"original_max_position_embeddings\":32768,\"mscale\":0.7,"
+                                       "\"mscale_all_dim\":0.6,\"truncate\":false}")),
+                 *copy = NULL;
+    struct error err = { 0 };
+    size_t length;
+    char *text = model_write(model, &length);
+    ck_assert_msg(model_read(&copy, "copy", text, length, NULL, &err), "%s", err.message);
+    const struct model_left_out *left[] = { &model->left_out, &copy->left_out };
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(left[i]->positions, "yarn");
+        ck_assert(left[i]->factor == 4 && left[i]->original == 32768 && left[i]->beta_fast == 32);
+        ck_assert(left[i]->beta_slow == 1 && left[i]->mscale == .7 && left[i]->mscale_all_dim == .6 && left[i]->exact);
+        ck_assert_int_eq(left[i]->further_blocks, 1);
+    }
+    free(text);
+    model_free(copy);
+    model_free(model);
+    model = import(LLAMA(""));
+    text = model_write(model, &length);
+    ck_assert_ptr_null(strstr(text, "left_out"));
+    free(text);
+    model_free(model);
+}
+END_TEST
+
 #define MIXTRAL(more)                                                                                                  \
     "{\"_name_or_path\":\"mixtral-8x7b\",\"model_type\":\"mixtral\",\"attention_dropout\":0.0,\"hidden_act\":"         \
     "\"silu\","                                                                                                        \
@@ -446,6 +475,7 @@ static Suite *suite(void)
     CHECK_ADD(s, vit_has_the_published_size);
     CHECK_ADD(s, branches_run_side_by_side);
     CHECK_ADD(s, stretched_rotation_is_read);
+    CHECK_ADD(s, test_what_is_left_out_is_kept);
     CHECK_ADD(s, what_cannot_be_said_is_refused_where_it_stands);
     CHECK_ADD(s, native_models_are_not_foreign);
     return s;

@@ -98,7 +98,8 @@ START_TEST(test_command_line)
         "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce "
         "--overlap-param-gather "
         "--microbatch-group-size-per-virtual-pipeline-stage 6 --recompute-granularity selective --lr 3e-4 "
-        "--train-iters 100 --no-such-thing 3 --tp-comm-overlap");
+        "--train-iters 100 --no-such-thing 3 --tp-comm-overlap --position-embedding-type yarn "
+        "--rotary-scaling-factor 4 --mscale 1 --yarn-beta-fast 32");
     ck_assert_int_eq(read.devices, 32);
     ck_assert_int_eq(read.launch.tensor, 2);
     ck_assert_int_eq(read.launch.data, 4);
@@ -114,7 +115,7 @@ START_TEST(test_command_line)
     ck_assert_int_eq(read.unknown_count, 2);
     ck_assert_str_eq(read.unknown[0], "--no-such-thing");
     ck_assert_str_eq(read.unknown[1], "--tp-comm-overlap");
-    ck_assert_int_eq(read.ignored_count, 2);
+    ck_assert_int_eq(read.ignored_count, 5);
     struct graph *graph = graph_of(read.model, 1, 8192, 128);
     ck_assert_int_eq(graph_parameter_count(graph), 8030261248);
     graph_free(graph);
@@ -400,6 +401,9 @@ START_TEST(test_recipes)
                   { "cfg = llama3_8b_pretrain_config(tp=2)", DTYPE_BF16, 1 },
                   { "cfg = llama3_8b_pretrain_config()\ncfg.model.transformer_layer_spec = partial(\n    "
                     "get_gpt_decoder_block_spec, use_transformer_engine=True)",
+                    DTYPE_BF16, 0 },
+                  { "cfg = llama3_8b_pretrain_config()\ncfg.model.position_embedding_type = \"yarn\"\n"
+                    "cfg.model.yarn_rotary_scaling_factor = 4\ncfg.model.beta_fast = 32",
                     DTYPE_BF16, 0 },
                   { "cfg = llama3_8b_pretrain_config()\ncfg.model.transformer_layer_spec = local_layer_spec",
                     DTYPE_BF16, 1 },

@@ -2,6 +2,7 @@
  */
 #include "tests/megatron_launches.h"
 #include "tests/target_launches.h"
+#include "targets/launch_text.h"
 
 /* Latent attention, first blocks without experts, shared experts, windows in a pattern. */
 START_TEST(test_models_that_have_arguments)
@@ -117,11 +118,53 @@ START_TEST(test_models_that_have_no_arguments)
 }
 END_TEST
 
+/* Positions that no layer says are what a user adds: README.md says which settings, as each target spells them. */
+START_TEST(test_positions_that_are_left_out)
+{
+#define YARN                                                                                                           \
+    "\"left_out\":{\"positions\":\"yarn\",\"factor\":4,\"original_positions\":32768,\"mscale_all_dim\":0.5,"           \
+    "\"further_blocks\":1},\"layers\""
+    static const struct {
+        const char *target, *body, *words;
+    } cases[] = {
+        { "megatron-lm", BODY(ATTENTION(",\"rope_base\":10000") "," DENSE),
+          "`--position-embedding-type yarn --rotary-scaling-factor 4 --mscale 1 --mscale-all-dim 0.5 "
+          "--yarn-original-max-position-embeddings 32768 --yarn-beta-fast 32 --yarn-beta-slow 1`" },
+        { "megatron-lm", BODY(LATENT("") "," DENSE),
+          "`--rope-type yarn --rotary-scaling-factor 4 --mscale 1 --mscale-all-dim 0.5` in place of `--rope-type "
+          "rope`" },
+        { "megatron-bridge", BODY(ATTENTION(",\"rope_base\":10000") "," DENSE),
+          "cfg.model.yarn_rotary_scaling_factor = 4\n" },
+        { "megatron-bridge", BODY(LATENT("") "," DENSE), " cfg.model.original_max_position_embeddings = 32768\n" },
+        { "torchtitan", BODY(ATTENTION(",\"rope_base\":10000") "," DENSE), "of type yarn (factor 4), which" },
+        { "deepspeed", BODY(ATTENTION(",\"rope_base\":10000") "," DENSE), NULL }, /* it trains config.json itself */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct target *target = target_find(cases[i].target);
+        struct launch_files files = { 0 };
+        struct text words = { 0 };
+        const char *body = cases[i].body, *layers = strstr(body, "\"layers\"");
+        char whole[4096];
+        snprintf(whole, sizeof whole, "%.*s" YARN "%s", (int)(layers - body), body, layers + strlen("\"layers\""));
+        struct model *model = model_of_text(whole);
+        struct text *readme = launch_files_add(&files, "README.md", false);
+        ck_assert(launch_text_left_out(&files, &words, target, model));
+        ck_assert_msg(!cases[i].words || strstr(readme->data, cases[i].words), "%s: %s", cases[i].words, readme->data);
+        ck_assert(!cases[i].words == !strstr(readme->data, "yarn") && !cases[i].words == !strstr(words.data, "yarn"));
+        ck_assert(strstr(readme->data, "1 block that predicts further tokens"));
+        text_free(&words);
+        launch_files_free(&files);
+        model_free(model);
+    }
+}
+END_TEST
+
 static Suite *target_megatron_models_suite(void)
 {
     Suite *suite = suite_create("target_megatron_models");
     CHECK_ADD(suite, test_models_that_have_arguments);
     CHECK_ADD(suite, test_models_that_have_no_arguments);
+    CHECK_ADD(suite, test_positions_that_are_left_out);
     return suite;
 }
 CHECK_MAIN(target_megatron_models_suite)

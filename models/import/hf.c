@@ -403,6 +403,9 @@ static bool make(struct hf_reader *r, struct model **out)
                          "expected at most %d blocks for further tokens, found %lld", MOST_FURTHER,
                          (long long)r->facts.token_blocks);
     hf_note_left_out(r);
+    if (r->facts.left_out.positions)
+        head.left_out = r->facts.left_out;
+    head.left_out.further_blocks = r->further ? 0 : r->facts.token_blocks;
     struct model *model = model_new(&head);
     if (!model)
         return fail_memory(r->err);

@@ -56,6 +56,7 @@ struct hf_facts {
     int64_t image_size, image_channels, patch;
     bool no_class_token, no_places, bare_patches, attention_pool; /* of a model of images; places: learned positions */
     bool whole_patches;                                           /* images whose size no patches fill are refused */
+    struct model_left_out left_out;
     int64_t token_blocks;                                         /* that predict further tokens (DeepSeek-AI 2024) */
 };
 

@@ -17,8 +17,33 @@ static bool read_stretch(const struct json *box, struct hf_facts *f, struct erro
                       f->rope_low, f->rope_high));
 }
 
+/* What the type says stands beside the layers, which do not: the model's launches say it. */
+static bool leave_out(struct hf_reader *r, const struct json *box, const char *type)
+{
+    struct hf_facts *f = &r->facts;
+    struct model_left_out *left = &f->left_out;
+    const double most = 1e6;
+    double original = (double)f->positions;
+    bool whole = true;
+    *left = model_left_out_defaults;
+    left->positions = type;
+    if (!hf_get_double(box, "factor", most, 0, &left->factor, r->err) ||
+        !hf_get_double(box, "original_max_position_embeddings", 1 << 27, original, &original, r->err) ||
+        !hf_get_double(box, "beta_fast", most, left->beta_fast, &left->beta_fast, r->err) ||
+        !hf_get_double(box, "beta_slow", most, left->beta_slow, &left->beta_slow, r->err) ||
+        !hf_get_double(box, "mscale", most, left->mscale, &left->mscale, r->err) ||
+        !hf_get_double(box, "mscale_all_dim", most, 0, &left->mscale_all_dim, r->err) ||
+        !hf_get_bool(box, "truncate", true, &whole, r->err))
+        return false;
+    left->original = (int64_t)original;
+    left->exact = !whole;
+    if (!(left->mscale_all_dim > 0)) /* without it transformers takes neither */
+        left->mscale = model_left_out_defaults.mscale;
+    return true;
+}
+
 /* Where both bounds are one there is nothing between them to blend, which the attention kind cannot say. */
-static bool keep_stretch(struct hf_reader *r)
+static bool keep_stretch(struct hf_reader *r, const struct json *box)
 {
     struct hf_facts *f = &r->facts;
     if (f->rope_high > f->rope_low)
@@ -26,7 +51,7 @@ static bool keep_stretch(struct hf_reader *r)
     f->rope_factor = f->rope_low = f->rope_high = 0;
     f->rope_original = 0;
     hf_note(r, "stretched rotary positions with equal bounds change neither shapes nor work: planned without");
-    return true;
+    return leave_out(r, box, "llama3");
 }
 
 /* The type stands under either key. Stretching other than Llama 3's changes neither shapes nor work. */
@@ -51,7 +76,8 @@ static bool read_box(struct hf_reader *r, const struct json *box, const char *na
                 name, other);
     return hf_get_double(box, "rope_theta", 1e12, f->rope_base, &f->rope_base, r->err) &&
            hf_get_double(box, "partial_rotary_factor", 1, f->rope_part, &f->rope_part, r->err) &&
-           (!stretched || (read_stretch(box, f, r->err) && keep_stretch(r)));
+           (!stretched || (read_stretch(box, f, r->err) && keep_stretch(r, box))) &&
+           (!other || leave_out(r, box, other));
 }
 
 static const struct json *box_of(const struct json *box)
