@@ -59,8 +59,7 @@ static double alignment_rate(enum dtype dtype, double head_width)
     return bytes == 2 && (int64_t)head_width * bytes % PIECE_BYTES ? .4 : 1;
 }
 
-/* How often a kept score is read or written in the plan's dtype, how often in fp32, and how often its byte of a mask
- * is. */
+/* How often a kept score passes in the plan's dtype, how often in fp32, and how often its byte of a mask does. */
 struct score_passes {
     double narrow, fp32, mask;
 };

@@ -1,5 +1,4 @@
-/* How a group of ranks lies in the hierarchy of links: all that the price of a collective needs to know of its members.
- */
+/* How a group of ranks lies in the hierarchy of links: all that a collective's price needs to know of its members. */
 #ifndef CLEAVE_COST_COST_GROUP_H
 #define CLEAVE_COST_COST_GROUP_H
 #include "planner/cost/cost.h"

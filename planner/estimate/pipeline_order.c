@@ -348,6 +348,7 @@ static bool open_ordering(struct ordering *o)
     o->early = clock_posts_early(p->plan);
     for (int i = 0; i < p->link_count; i++)
         o->skips |= p->pieces[p->links[i].reader].stage > p->pieces[p->links[i].maker].stage + 1;
+    o->early |= o->skips && clock_posts_skips(p->plan);
     o->stages = arena_alloc(&o->scratch, stages, sizeof *o->stages);
     o->piece_of = arena_alloc(&o->scratch, pieces, sizeof *o->piece_of);
     o->backwards_left = arena_alloc(&o->scratch, pieces, sizeof *o->backwards_left);

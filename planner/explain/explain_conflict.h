@@ -4,8 +4,7 @@
 #include "planner/explain/explain.h"
 #include "planner/space/choice.h"
 
-/* The user's restrictions come first: they are the first to be left out, so that they are named only where they matter.
- */
+/* The user's restrictions come first: they are the first to be left out, and named only where they matter. */
 enum constraint {
     CONSTRAINT_CHOICE, /* + enum space_choice: a restriction by --fix, --space or --schedule */
     CONSTRAINT_NODE = CONSTRAINT_CHOICE + CHOICE_COUNT, /* tensor ranks inside a node */

@@ -223,8 +223,7 @@ static bool is_settled(const struct knapsack_solver *s, int64_t bound, int64_t o
     return knapsack_closed(s, bound) || (s->problem->node_limit == 1 && bound >= open_bound);
 }
 
-/* Proves a bound of the points of s, from the multipliers of a like problem, and where that settles nothing from its
- * own. */
+/* Proves a bound of the points of s, from a like problem's multipliers, where these settle nothing from its own. */
 static int64_t bound_all(struct knapsack_solver *s, int64_t open_bound, double *multipliers)
 {
     int *lo = s->root, *hi = s->root + s->option_total;

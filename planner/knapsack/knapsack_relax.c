@@ -1,5 +1,4 @@
-/* Bounds of the knapsack: the Lagrangian in integers, its multipliers by column generation in doubles. See knapsack.c.
- */
+/* Bounds of the knapsack: the Lagrangian in integers, multipliers by column generation in doubles. See knapsack.c. */
 #include "base/num.h"
 #include "planner/knapsack/knapsack_parts.h"
 #include <math.h>
@@ -86,8 +85,7 @@ static int cheapest_option(const double *price, const int *x, const int *hi, int
     return cheapest;
 }
 
-/* Fills x, which is lo, with the cheapest counts of one group within lo..hi, prices by option, and lists what it uses.
- */
+/* Fills x, which is lo, with the cheapest counts of a group within lo..hi, prices by option; lists what it uses. */
 static void fill_group(struct knapsack_solver *s, int group, const int *hi, const double *price, int *x)
 {
     int from = s->first[group], to = s->first[group + 1], fixed = 0, takes = 0, cheapest = -1;

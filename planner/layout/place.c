@@ -110,8 +110,7 @@ static void sort_items(struct place_work *w, enum order_kind kind)
     qsort(w->order, (size_t)w->count, sizeof *w->order, place_compare_ranked);
 }
 
-/* Swaps two of the widest items in the order and keeps what is no worse. The draws are fixed, so that layouts repeat.
- */
+/* Swaps two of the widest items in the order and keeps what is no worse. Fixed draws make layouts repeat. */
 static void repair(struct place_work *w, bool dense, int64_t looks, int64_t good, int64_t *best)
 {
     int widest = min_int(w->count, WIDEST);

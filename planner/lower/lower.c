@@ -363,7 +363,7 @@ static bool open_lowering(struct lowering *l)
     return true;
 }
 
-static bool run_clock(struct lowering *l)
+bool lower_run_clock(struct lowering *l)
 {
     const int *work = NULL;
     if (l->plan->clock == CLOCK_WORK && !(work = clock_work(l->graph, NULL, &l->scratch)))
@@ -395,7 +395,7 @@ bool lower_program(struct program **out, const struct graph *graph, const struct
     l.program = calloc(1, sizeof *l.program);
     if (!l.program)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while lowering a plan");
-    bool ok = open_lowering(&l) && lower_times(&l) && (!clock_posts_early(plan) || run_clock(&l));
+    bool ok = open_lowering(&l) && lower_times(&l) && (!clock_posts_early(plan) || lower_run_clock(&l));
     for (int stage = 0; ok && stage < plan->stage_count; stage++)
         ok = lower_stage(&l, stage);
     ok = ok && messages_close(&l);

@@ -2,10 +2,10 @@
  * receive that is posted too late can make two stages wait for each other.
  *
  * Plain pipelines post what an action reads when it begins: that never stalls (tests) and takes the least memory. With
- * chunks, turns or split backward passes messages overtake each other. There receives are posted in the order in which
- * an ideal run of the schedule (clock.h) sends them, each before the action during which it is sent. Then the messages
- * in the order of that clock, ties by sender, are one order in which all can happen: before each of them all that its
- * two ends wait for has happened, since that ended earlier. */
+ * chunks, turns, split backward passes or values that skip stages messages overtake each other. There receives are
+ * posted in the order in which an ideal run of the schedule (clock.h) sends them, each before the action during which
+ * it is sent. Then the messages in the order of that clock, ties by sender, are one order in which all can happen:
+ * before each of them all that its two ends wait for has happened, since that ended earlier. */
 #include "planner/lower/lower_emit.h"
 #include "planner/lower/lower_values.h"
 #include <stdlib.h>

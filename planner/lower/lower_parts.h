@@ -225,6 +225,7 @@ int lower_arrived(struct lowering *l, bool gradient, int index, int micro);
 /* ---- the common order of messages where values skip stages (lower_times.c) ---- */
 /* Finds out whether messages have to be ordered, and how. */
 bool lower_times(struct lowering *l);
+bool lower_run_clock(struct lowering *l); /* where receives are posted early (lower.c) */
 /* Gives the place of the action of a stage that reads a message of the kind. */
 int message_place(const struct lowering *l, enum message_kind kind, int stage, int micro);
 

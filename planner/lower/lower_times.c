@@ -1,4 +1,4 @@
-/* The order of messages where values skip stages of a plain pipeline (others: lower_arrivals.c).
+/* The order of messages where values skip stages of a plain pipeline that posts no receive early (lower_arrivals.c).
  *
  * Between neighbours, both ends come to a message in the same order by themselves. A value that a later stage reads
  * stands in the sender's lane before messages to others, and its receiver may not come to it before those have arrived:
@@ -133,6 +133,8 @@ bool lower_times(struct lowering *l)
         return lower_memory(l);
     if (!list_readers(&w))
         return true;
+    if (clock_posts_skips(l->plan))
+        return lower_run_clock(l);
     l->messages.ordered = true;
     if (!walk_open(&w))
         return false;

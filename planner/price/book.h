@@ -1,5 +1,4 @@
-/* How prices come by samples of a book: each is looked up by one thread, lowered or resized by any, and kept by the one
- * again. */
+/* How prices come by samples of a book: each is looked up by one thread, lowered or resized by any, kept by the one. */
 #ifndef CLEAVE_PRICE_BOOK_H
 #define CLEAVE_PRICE_BOOK_H
 #include "planner/price/sample.h"

@@ -85,8 +85,7 @@ bool sample_keeps(const struct sample *s, int buffer);
 bool sample_frees_first(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
-/* Lists what waits for the gradients of weights, where these are computed later than those of inputs; lives are known.
- */
+/* Lists what waits for the gradients of weights, where these come later than those of inputs; lives are known. */
 void sample_list_deferred(struct sample *sample);
 /* Adds the bytes of each layer to by_layer, or only what stays and is kept (path_only); returns the largest
  * workspace's.

@@ -1,5 +1,4 @@
-/* Which buffers an instruction touches, and how: the one reading of operands and pairs that lifetimes, waits and proofs
- * share. */
+/* Which buffers an instruction touches, and how: the one reading that lifetimes, waits and proofs share. */
 #ifndef CLEAVE_PROGRAM_ACCESS_H
 #define CLEAVE_PROGRAM_ACCESS_H
 #include "planner/program/program.h"

@@ -232,6 +232,11 @@ bool clock_posts_early(const struct plan *plan)
     return turns || plan->chunk_count > 1 || schedules[plan->schedule]->splits;
 }
 
+bool clock_posts_skips(const struct plan *plan)
+{
+    return !schedules[plan->schedule]->asynchronous && !schedules[plan->schedule]->phases;
+}
+
 int clock_compare_messages(const struct clock_message *a, const struct clock_message *b)
 {
     if (a->time != b->time)

@@ -23,8 +23,7 @@
 enum state { STATE_NEW, STATE_WAITING, STATE_COMING, STATE_KNOWN };
 enum { NOTHING = -1 };
 
-/* A slow-down as a fraction: alone, work shrinks by `alone` units per ns, beside the other kind by `beside`. 1/1 is
- * exact. */
+/* A slow-down as a fraction: work shrinks by `alone` units per ns, beside the other kind by `beside`; 1/1: exact. */
 struct rate {
     int64_t alone, beside;
 };

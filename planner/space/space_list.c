@@ -114,8 +114,7 @@ static struct looks listed(const struct allowed *list)
     return (struct looks){ .list = list };
 }
 
-/* Groups of shards that the data-parallel ranks can make: a mesh with groups has the strategies without them as well.
- */
+/* Groups of shards that the data-parallel ranks can make: a mesh with groups has the strategies without, too. */
 static struct looks groups_of(struct listing *l)
 {
     struct degrees degrees = making_degrees(&l->making);

@@ -1,7 +1,6 @@
 #include "planner/plan/dim.h"
 
-/* Shoeybi et al. 2019: heads, feed-forward columns and vocabulary rows are split; all else is computed on every rank.
- */
+/* Shoeybi et al. 2019: heads, feed-forward columns and vocabulary rows are split; every rank computes all else. */
 extern const struct dimension dimension_tp;
 const struct dimension dimension_tp = {
     .name = "tp",
