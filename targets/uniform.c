@@ -22,7 +22,7 @@ struct combination {
     int tried;   /* its place in the choice's list; -1: it has none yet */
     bool shards; /* weights: what these wait for the closed form does not see */
     bool glanced;
-    bool open;          /* what led by the closed form did not fit */
+    bool open;          /* what led by the closed form did not fit, when there was no plan yet */
     int thrift;         /* what is kept of activations and held of weights falls with it */
     int64_t formula_ns; /* of its best plan by the closed form; 0: none that fits, or none that is of use */
 };
@@ -246,8 +246,7 @@ static bool glance(struct uniform_trial *t, struct combination *combination, boo
     /* others of the combination may keep what the demand asks */
     bool whole = good && (thoroughly || (result && kept < 0 && result->feasible));
     good = good && (!whole || try_whole(t, &space, thoroughly ? 1 : SOME_PLANS, &result, &kept, err));
-    bool lacked = t->best_ns == 0 || (result && result->certificate.rejected > 0);
-    combination->open = !whole && kept < 0 && lacked && combination->formula_ns > 0;
+    combination->open = !whole && kept < 0 && t->best_ns == 0 && combination->formula_ns > 0;
     if (!good || !result)
         return good;
     struct uniform_try *tried = enter(choice, combination, &space);
