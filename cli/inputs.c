@@ -187,6 +187,8 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
     size_t length = strlen(name);
     struct text notes = { 0 };
     bool named = in->reading.adapter != NULL;
+    if (!is_json && !(name = inputs_model_path(in, name, err)))
+        return false;
     if (!is_json && (!named_file(in, &zoo, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
                      (!named && !take_adapters_beside(in, path, err))))
         return false;

@@ -49,8 +49,10 @@ bool inputs_text(struct inputs *in, const char *path, const char **text, size_t 
 /* Whether the path, or one of several with commas between, is a file that lies neither beside that file nor deeper:
  * where a stranger's file names it, no message quotes it. */
 bool inputs_are_elsewhere(const char *paths, const char *file);
-/* A file ("-": standard input; else a '/', an ending in .json or a file of that name), the name of a model of the zoo,
- * or the JSON itself. */
+/* Gives the config.json of a folder that has one, else the name; NULL: it is that of a model on a hub, which is said. */
+const char *inputs_model_path(struct inputs *in, const char *name, struct error *err);
+/* A file ("-": standard input; else a '/', an ending in .json or a file of that name), a folder with a config.json, the
+ * name of a model of the zoo, or the JSON itself. */
 bool inputs_model(struct inputs *in, const char *name, struct error *err);
 /* What is to run plans of the model that was read: a file, or the name of one of the catalogue; "cleave": itself, as
  * where nobody asks. */

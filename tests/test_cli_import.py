@@ -35,6 +35,9 @@ def adapters(folder):
     job = ["--cluster", "1x2:h100-sxm", "--batch", 8, "--seq", 64]
     said("planned, too", 0, "2048 of them trainable", "plan", folder / "config.json", *job)
     said("and it is said", 0, "adapter_config.json, which lies beside it", "plan", folder / "config.json", *job)
+    said("the folder alone", 0, "2048 of them trainable", "plan", folder, *job)
+    said("a folder without", 2, "expected a file, found a directory", "plan", os.path.dirname(os.path.abspath(__file__)), *job)
+    said("a name on a hub", 2, "hf download someone/zebra-7B config.json --local-dir zebra-7B", "plan", "someone/zebra-7B", *job)
     silent = run("plan", folder / "m.json", *job)
     check("a native model has its own", "2048 of them trainable" in silent.stdout and "beside it" not in silent.stderr, silent)
     (folder / "other.json").write_text(json.dumps({"r": 4, "target_modules": ["w1"]}))

@@ -61,8 +61,8 @@ enum time_kind timeline_kind(const struct instr *instr)
     switch (instr->lane) {
     case LANE_COMPUTE:
         break;
-    case LANE_TP:
-        return TIME_TP;
+    case LANE_TP: /* on which the ranks exchange tokens where they share out experts */
+        return instr->op == OP_ALL_TO_ALL ? TIME_EP : TIME_TP;
     case LANE_DP:
         return TIME_DP;
     case LANE_CP:
