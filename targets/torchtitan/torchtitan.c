@@ -327,7 +327,10 @@ static void allow(struct space *space, const struct graph *graph)
     space->bucket_bytes = allowed_only(TITAN_BUCKET_BYTES);
     space->prefetch = allowed_only(1);
     space->loss_chunks = allowed_only(TITAN_LOSS_CHUNKS);
-    space->zero = (struct allowed){ 2, { 0, 3 } };
+    if (experts && space_is_default(space, CHOICE_ZERO)) /* else experts go no further than the tensor degree */
+        space->zero = allowed_only(3);
+    else
+        space->zero = (struct allowed){ 2, { 0, 3 } };
     space->reshard = (struct allowed){ 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } };
     space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
     space->excepted = experts ? allowed_only(0) : (struct allowed){ 2, { 0, (int64_t)titan_kept() } };
