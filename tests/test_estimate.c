@@ -417,6 +417,47 @@ START_TEST(pace_agrees)
 }
 END_TEST
 
+/* Where groups of interleaved micro-batches do not come out even, shorter steps have the same left over: they are legal
+ * as the whole one is, and tell its time. Groups of more micro-batches than stages pack otherwise in longer steps. */
+START_TEST(left_over_groups_are_estimated)
+{
+    struct world world = world_open("4x2:toy", 80000000000, 6);
+    for (int n = 0; n < 4; n++) {
+        struct space space = space_default(1214, 0, DTYPE_BF16);
+        union fixed u = fixed_none();
+        struct plan *plan = NULL;
+        struct graph *graph = NULL;
+        struct estimate *all = NULL, *some[2] = { NULL, NULL };
+        struct error err = { 0 };
+        u.stages = n % 2 ? 4 : 2;
+        u.tensor = n % 2 ? 1 : 2;
+        u.data = 2;
+        u.schedule = schedule_find("interleaved");
+        u.chunks = n / 2 ? 3 : 2;
+        u.micro = 1;
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert_int_ne(plan->micro_batch_count % schedule_group(plan), 0);
+        ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_periodic(&some[0], world.model, graph, plan, &world.facts, &err), "%s",
+                      err.message);
+        ck_assert_msg(estimate_plan_paced(&some[1], NULL, world.model, graph, plan, &world.facts, INT64_MAX, &err),
+                      "%s", err.message);
+        for (int i = 0; i < 2; i++) {
+            int64_t is = some[i]->prediction.step_ns, should = all->prediction.step_ns;
+            ck_assert_int_lt(some[i]->micro_batches_simulated, plan->micro_batch_count);
+            ck_assert_msg(llabs(is - should) <= should / 100, "%d stages, %d chunks, way %d: %lld, simulated whole %lld",
+                          (int)u.stages, (int)u.chunks, i, (long long)is, (long long)should);
+            estimate_free(some[i]);
+        }
+        estimate_free(all);
+        graph_free(graph);
+        plan_free(plan);
+    }
+    world_close(&world);
+}
+END_TEST
+
 static Suite *estimate_suite(void)
 {
     Suite *suite = suite_create("estimate");
@@ -430,6 +471,7 @@ static Suite *estimate_suite(void)
     CHECK_ADD(suite, steady_estimate_of_groups);
     CHECK_ADD_LOOP(suite, periodic_estimate_agrees, schedule_count);
     CHECK_ADD_LOOP(suite, pace_agrees, schedule_count);
+    CHECK_ADD(suite, left_over_groups_are_estimated);
     return suite;
 }
 

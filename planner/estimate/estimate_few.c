@@ -102,15 +102,26 @@ int estimate_settled_micro_batches(const struct plan *plan)
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
 }
 
-int estimate_settled_passes(const struct plan *plan)
+/* Gives so many times the settled micro-batches, and once what is left over: there is one such group. */
+static int settled_times(const struct plan *plan, int times)
 {
-    return estimate_settled_micro_batches(plan) * (schedules[plan->schedule]->grouped ? plan->chunk_count : 1);
+    int settled = estimate_settled_micro_batches(plan);
+    return times * settled - (times - 1) * (settled % estimate_micro_batch_unit(plan));
+}
+
+static int passes_of(const struct plan *plan)
+{
+    return schedules[plan->schedule]->grouped ? plan->chunk_count : 1;
+}
+
+int estimate_settled_passes(const struct plan *plan, int times)
+{
+    return settled_times(plan, times * passes_of(plan));
 }
 
 int estimate_twice_settled(const struct plan *plan)
 {
-    int settled = estimate_settled_micro_batches(plan);
-    return 2 * settled - settled % estimate_micro_batch_unit(plan);
+    return settled_times(plan, 2);
 }
 
 /* Adds `more` to the step: its parts grow in proportion, but not the optimizer, which runs once, nor filling and
@@ -179,7 +190,7 @@ static int64_t effort_of_few(const struct plan *plan, int64_t effort)
 /* ---- steps whose middle repeats ---- */
 static bool is_periodic(const struct plan *plan)
 {
-    return plan->micro_batch_count >= WORTH_IT * PERIODS_END * estimate_settled_passes(plan) &&
+    return plan->micro_batch_count >= WORTH_IT * PERIODS_END * estimate_settled_passes(plan, 1) &&
            !schedules[plan->schedule]->asynchronous;
 }
 
@@ -258,8 +269,7 @@ static bool estimate_by_period(struct estimate **out, const struct model *model,
 bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
                             const struct plan *plan, const struct facts *facts, struct error *err)
 {
-    int settled = estimate_settled_passes(plan), few = PERIOD_BEGINS * settled,
-        period = PERIODS_END * settled - few;
+    int few = estimate_settled_passes(plan, PERIOD_BEGINS), period = estimate_settled_passes(plan, PERIODS_END) - few;
     *out = NULL;
     if (!estimate_by_period(out, model, plan, facts, err))
         return false;
@@ -302,7 +312,7 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
 {
     const struct estimate *few = *estimate;
     struct estimate *whole = NULL;
-    int periodic = is_periodic(plan) ? PERIODS_END * estimate_settled_passes(plan) : plan->micro_batch_count;
+    int periodic = is_periodic(plan) ? estimate_settled_passes(plan, PERIODS_END) : plan->micro_batch_count;
     bool soon = effort_like(few, plan, plan->micro_batch_count) <= SOON;
     if ((few->prediction.micro_batches_simulated == 0 && !few->brief) ||
         (!soon && effort_like(few, plan, periodic) > SOON))
