@@ -168,6 +168,7 @@ struct inputs *job_inputs(struct job *job, struct error *err)
         return NULL;
     }
     in->cli = job->cli;
+    in->runs = job->a->run && strcmp(job->a->backend, device_timed.name) != 0;
     return job->inputs[job->input_count++] = in;
 }
 

@@ -474,7 +474,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                struct error *err)
 {
     const struct run_arguments *a = given;
-    struct inputs in = { .cli = cli, .runs = true };
+    struct inputs in = { .cli = cli };
     struct program *program = NULL;
     struct hf_weights weights = { 0 };
     struct launch launch;
@@ -486,6 +486,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     launch_follow(cli->environment);
     enum transport_start start;
     const struct device *device = check_rates(a, err) ? device_find(a->backend, err) : NULL;
+    in.runs = device && device->computes;
     if (!device || !transport_start(a->transport, &start, err) || !check_weights(a, device, start, err) ||
         !launch_detect(&launch, cli->environment, err) ||
         !inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))

@@ -152,6 +152,21 @@ def limits(folder):
     check("limits: no folder of a run that did not begin", not (folder / "new").exists())
 
 
+def mixtures(folder):
+    """Who computes has room for every choice of tokens, whatever framework the plan is for; who only waits, waits as long as that one takes."""
+    model, plan = folder / "mixture.json", folder / "mixture-plan.json"
+    norm = {"norm": "rms_norm"}
+    experts = {"kind": "moe", "experts": 8, "choices": 2, "inner": 16, "dropless": True, "capacity_factor": 4, "activation": "swiglu", **norm}
+    model.write_text(json.dumps({"format": "cleave-model", "version": 1, "name": "mixture", "sequence": 128, "hidden": 32, "vocab_size": 100,
+                                 "layers": [{"kind": "embedding"}, {"kind": "attention", "heads": 4, **norm}, experts, {"kind": "head", **norm}, {"kind": "loss"}]}))
+    job = ["estimate", model, "--cluster", "1x2:cpu", "--batch", 4, "--dp", 2, "--framework", "torchtitan", "-o", plan, "--json"]
+    step_s = json.loads(expect("mixtures: estimate", 0, "", *job).stdout)["predicted"]["step_s"]
+    for backend, same in (("timed", True), ("cpu", False)):
+        ran = json.loads(expect(f"mixtures: run by {backend}", 0, "", "run", plan, "--backend", backend, "--steps", 1, "--json").stdout.splitlines()[-1])["summary"]
+        check(f"mixtures: {backend} is predicted {ran['predicted_step_s']}, planned {step_s}", (abs(ran["predicted_step_s"] / step_s - 1) < 1e-6) == same)
+    expect("mixtures: compare", 0, "measured", "compare", plan, "--run", "--steps", 2, "--rounds", 1)
+
+
 def place_of(path, key):
     """Where the value of the file's first member of that name begins: "12:18"."""
     words = f'"{key}": '
@@ -181,4 +196,4 @@ def positions(folder):
     expect("positions: no such model, given", 2, f"error: {bad}: model 'tiny-gpx'", "show", bad, "--model", "tiny-gpx")
 
 
-main(planned_alone, rates, notes, kernels, limits, positions)
+main(planned_alone, rates, notes, kernels, limits, mixtures, positions)

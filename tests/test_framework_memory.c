@@ -317,6 +317,42 @@ START_TEST(frameworks_that_route_tokens_have_no_empty_slots)
 }
 END_TEST
 
+/* Context-parallel ranks share out sequences of mixtures whose experts are no power of two, as GLM-4.5, DeepSeek-V2 and
+ * Kimi K2 have, whose slots each rank rounds up by itself. */
+START_TEST(context_ranks_share_mixtures_of_any_number_of_experts)
+{
+    static const struct {
+        int experts, choices, sequence;
+    } all[] = { { 160, 8, 4096 }, { 160, 6, 4096 }, { 384, 8, 8192 }, { 60, 4, 4096 } };
+    struct framework routes = framework_of(", \"routes_tokens\": true");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char text[1024];
+        snprintf(
+            text, sizeof text,
+            "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"experts\", \"sequence\": %d, \"hidden\": 8, "
+            "\"vocab_size\": 50, \"layers\": [{\"kind\": \"embedding\"}, {\"kind\": \"attention\", \"heads\": 2, "
+            "\"norm\": \"rms_norm\"}, "
+            "{\"kind\": \"moe\", \"experts\": %d, \"choices\": %d, \"inner\": 4, \"activation\": \"swiglu\", "
+            "\"norm\": \"rms_norm\", \"dropless\": true}, {\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": "
+            "\"loss\"}]}",
+            all[i].sequence, all[i].experts, all[i].choices);
+        union fixed u = fixed_none();
+        u.context = 2;
+        u.recompute = RECOMPUTE_NONE;
+        struct job job = job_of(text, &routes, u, DTYPE_BF16); /* which fails where it cannot be told */
+        int64_t slots = 0, choices = (int64_t)all[i].choices * all[i].sequence;
+        for (int s = 0; s < job.graph->segment_count; s++) {
+            const struct kernel_arguments *a = &job.graph->segments[s].arguments;
+            if (job.graph->segments[s].kernel == KERNEL_ROUTE)
+                slots = a->slots * a->experts * (all[i].sequence / a->group);
+        }
+        ck_assert_msg(slots >= choices && slots <= choices + choices / 50, "%d experts: %lld slots for %lld choices",
+                      all[i].experts, (long long)slots, (long long)choices);
+        job_close(&job);
+    }
+}
+END_TEST
+
 /* Of the 32 bytes of an element above, what both norms (2 each) and the activation (8) make is read by products alone:
  * half of it is kept in fp8, and their gradients stay in 16 bit. In bf16 nothing changes. */
 START_TEST(inputs_of_products_stay_in_fp8)
@@ -545,6 +581,7 @@ static Suite *framework_memory_suite(void)
     CHECK_ADD(suite, operators_are_recomputed_apart);
     CHECK_ADD(suite, gates_inside_keep_no_outputs_of_experts);
     CHECK_ADD(suite, frameworks_that_route_tokens_have_no_empty_slots);
+    CHECK_ADD(suite, context_ranks_share_mixtures_of_any_number_of_experts);
     CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
     CHECK_ADD(suite, copies_of_gradients_are_kept);
     CHECK_ADD(suite, optimizers_keep_and_move_what_they_say);

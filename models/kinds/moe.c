@@ -187,15 +187,23 @@ struct routing {
     double expected_fill;
 };
 
+/* True when a sequence in so many groups has hardly more slots in all than in one, each group's being rounded up. */
+static bool shares_slots(const struct moe_layer *f, double factor, int64_t sequence, int64_t groups)
+{
+    enum { MORE_SHARE = 64 };
+    int64_t whole = slots_by(f, factor, sequence);
+    return groups * slots_by(f, factor, sequence / groups) <= whole + whole / MORE_SHARE;
+}
+
 /* All tokens of a sequence; where none are dropped and a framework routes each by itself, so few that the ranks which
- * share out a sequence find groups, and their slots are as many in all, whoever runs it. */
+ * share out a sequence find groups, whoever runs it. */
 static int64_t group_of(const struct graph_builder *builder, const struct moe_layer *f)
 {
     enum { MOST_GROUPS = 64 };
     int64_t sequence = builder->size['t'], groups = 1;
     for (int64_t more = 2; builder->graph->keeping.routes_tokens && f->dropless && more <= MOST_GROUPS; more *= 2)
-        if (sequence % more == 0 && more * slots_by(f, 1, sequence / more) == slots_by(f, 1, sequence) &&
-            more * slots_by(f, f->capacity_factor, sequence / more) == slots_by(f, f->capacity_factor, sequence))
+        if (sequence % more == 0 && shares_slots(f, 1, sequence, more) &&
+            shares_slots(f, f->capacity_factor, sequence, more))
             groups = more;
     return sequence / groups;
 }
