@@ -113,7 +113,8 @@ static void allow(struct space *space, const struct graph *graph)
     space->reshard = allowed_only(RESHARD_EACH_PASS);
     space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
     space->excepted = allowed_only(0);
-    space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS } };
+    space->offload =
+        target_offloads(space, (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS } });
     space->slices = allowed_only(1);
     space->replicate = allowed_only(0);
 }

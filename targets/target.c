@@ -134,3 +134,8 @@ void launch_files_free(struct launch_files *files)
         text_free(&files->list[i].text);
     files->count = 0;
 }
+
+struct allowed target_offloads(const struct space *space, struct allowed known)
+{
+    return space_is_default(space, CHOICE_OFFLOAD) ? allowed_only(OFFLOAD_NONE) : known;
+}

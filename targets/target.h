@@ -137,6 +137,10 @@ struct target {
                  struct error *err);
 };
 extern const struct target *const targets[]; /* NULL-terminated */
+/* What may be kept in host memory, of what the target knows: nothing, unless the space was widened by it, which asks
+ * for links to hosts. */
+struct allowed target_offloads(const struct space *space, struct allowed known);
+
 /* What others' tools decided, which is read and neither searched for nor written: these have no allow and no write. */
 extern const struct target *const launch_sources[];              /* NULL-terminated */
 const struct target *launch_source_find(const char *name);       /* a target, or one of them; NULL */

@@ -6,6 +6,8 @@ usage: test_cli_choose.py CLEAVE SOURCE_ROOT
 import functools
 import json
 import math
+import re
+
 from calls import SMALL, check, expect, main, run, some
 
 JOB = ["tiny-gpt", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
@@ -126,4 +128,17 @@ def wrong_questions(_folder):
         expect(f"recommend {words}", 2, pattern, "recommend", "gpt2", *words)
 
 
-main(prices, cheapest, leanest, withheld, recommends, wrong_questions)
+def short_of_memory(folder):
+    """Nothing is kept in host memory that nobody asked for; where nothing fits plan and explain say the same changes, of what the target can be told."""
+    job = ["llama-2-7b", "--cluster", "1x1:rtx4090", "--batch", 8, "--seq", 2048, "--target", "deepspeed"]
+    said = expect("plan", 3, r"needs [0-9.]+ GiB on each device.*what fits, each change alone:.*  devices of [0-9.]+ GiB", "plan", *job)
+    check("no offload without a link to the host", "offload" not in said.stdout + said.stderr, said)
+    said = expect("explain", 3, "nothing fits", "explain", *job)
+    check("explain: the changes", re.search(r"\n  memory per device  [0-9.]+ GiB instead of 24.0 GiB: .*\n  devices +8 instead of 1: ", said.stdout), said)
+    expect("a batch is found without offload", 0, r"best of \d ways", "plan", "gpt2", "--cluster", "1x2:l40s", "--seq", 512, "--batch", "auto:8", "--target", "deepspeed")
+    for target, devices in (("deepspeed", 1), ("torchtitan", 2)):
+        expect(f"offload for {target}", 0, "layers offloaded.*widened: nothing fits without offload", "plan", "llama-2-7b", "--batch", 8, "--seq", 1024,
+               "--cluster", f"1x{devices}:rtx4090@host=25e9,host-memory=256e9", "--target", target, "--launch", folder / f"widened-{target}")
+
+
+main(prices, cheapest, leanest, withheld, recommends, wrong_questions, short_of_memory)

@@ -14,12 +14,13 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* Gives the space in which each choice has the value that needs least memory, of those that are allowed. */
-static struct space thrifty(const struct space *space)
+/* Gives the space in which each choice has the value that needs least memory, of those that are allowed. One device
+ * has nobody to share with, and some targets cannot be told that it should. */
+static struct space thrifty(const struct space *space, const struct cluster *cluster)
 {
     struct space s = *space;
     int64_t least = s.micro.count > 0 ? INT64_MAX : 1;
-    for (int zero = 3; zero > 0 && s.zero.count != 1; zero--)
+    for (int zero = cluster->device_count > 1 ? 3 : 0; zero >= 0 && s.zero.count != 1; zero--)
         narrow(&s.zero, zero);
     for (int i = 0; i < s.micro.count; i++)
         least = min_i64(least, s.micro.values[i]);
@@ -33,15 +34,16 @@ static struct space thrifty(const struct space *space)
     return s;
 }
 
-/* Solves the thrifty part of the space, and the whole if asked, for whether there is any plan. */
+/* Solves the thrifty part of the space, and the whole if asked, or where a target cannot be told what the thrifty part
+ * has (ZeRO 3 over one rank beside a tensor degree), for whether there is any plan. */
 static bool solve_on(struct explainer *e, const struct space *space, const struct facts *facts, bool whole,
                      const struct explained **out, struct error *err)
 {
-    struct space narrowed = thrifty(space);
+    struct space narrowed = thrifty(space, facts->cluster);
     struct solution solution;
     e->options.any_plan = true;
     bool good = explainer_solve(e, &narrowed, facts, &solution, err);
-    if (good && whole && solution.kind == SOLUTION_NO_MEMORY)
+    if (good && ((whole && solution.kind == SOLUTION_NO_MEMORY) || (e->search && solution.kind == SOLUTION_NONE)))
         good = explainer_solve(e, space, facts, &solution, err);
     e->options.any_plan = false;
     *out = good ? solution.explained : NULL;
@@ -63,7 +65,7 @@ static bool solve(struct explainer *e, const struct space *space, const struct v
 
 static bool has_config(const struct space *space, const struct graph *graph, const struct cluster *cluster)
 {
-    struct space narrowed = thrifty(space);
+    struct space narrowed = thrifty(space, cluster);
     return space_count(&narrowed, graph, cluster) > 0;
 }
 
@@ -71,7 +73,7 @@ static bool has_config(const struct space *space, const struct graph *graph, con
 static int64_t legal_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                            int64_t from, bool above)
 {
-    struct space narrowed = thrifty(space);
+    struct space narrowed = thrifty(space, cluster);
     narrowed.batch = from;
     return space_nearest_batch(&narrowed, graph, cluster, above);
 }

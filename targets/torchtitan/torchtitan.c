@@ -191,11 +191,12 @@ static bool recompute_is_known(const struct launch *launch, const struct launch_
     return launch->excepted == 0 ? launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK
                                  : selective && !has_experts(context);
 }
+/* It is FSDP2 that offloads, which one rank does not have. */
 static bool offloads_all_or_nothing(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->offload == OFFLOAD_NONE ||
-           (launch->offload == (OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS) && launch->zero == 3);
+    return launch->offload == OFFLOAD_NONE || (launch->offload == (OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS) &&
+                                               launch->zero == 3 && launch->data * launch->context > 1);
 }
 static bool dtype_is_known(const struct launch *launch, const struct launch_context *context)
 {
@@ -279,7 +280,8 @@ static const struct target_rule rules[] = {
     { "recompute",
       "blocks are all kept, all computed again, or, without experts, but for q+k+v+core+gate+down (SelectiveAC)",
       "distributed/activation_checkpoint.py", recompute_is_known, NULL },
-    { "offload", "nothing is kept in host memory, or with ZeRO 3 weights and all state at once (enable_cpu_offload)",
+    { "offload", "nothing is kept in host memory, or with ZeRO 3 over two ranks or more weights and all state at once "
+      "(enable_cpu_offload)",
       "distributed/fsdp.py, CPUOffloadPolicy", offloads_all_or_nothing, NULL },
     { "optimizer",
       "the optimizer is AdamW, with moments and copies of weights in 32 bit, or with moments bf16, master_weights none "
@@ -334,7 +336,8 @@ static void allow(struct space *space, const struct graph *graph)
     space->reshard = (struct allowed){ 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } };
     space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
     space->excepted = experts ? allowed_only(0) : (struct allowed){ 2, { 0, (int64_t)titan_kept() } };
-    space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS } };
+    space->offload =
+        target_offloads(space, (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS } });
     space->slices = allowed_only(1);
     space->replicate = allowed_only(0);
 }
