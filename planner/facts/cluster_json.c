@@ -48,7 +48,7 @@ static const struct json_field device_table[] = {
     { "memory_efficiency", FIELD_DOUBLE, DEVICE_AT(memory_efficiency), FRACTION,
       .doc = "share of it that streaming kernels reach" },
     { "memory_bytes", FIELD_INT, DEVICE_AT(memory_bytes), .required = true, .min = 1, .max = 1e15,
-      .doc = "memory of one device" },
+      .doc = "memory of one device, as its driver states the total: ECC's share of GDDR6 is not in it" },
     { "reserve_bytes", FIELD_INT, DEVICE_AT(reserve_bytes), .min = 0, .max = 1e15,
       .doc = "memory that a process cannot use: context, libraries, fragmentation" },
     { "launch_ns", FIELD_INT, DEVICE_AT(launch_ns), .required = true, STEP_NS, .doc = "time to start a kernel" },
