@@ -1,34 +1,10 @@
 #include "base/num.h"
 #include "cli/measured_case.h"
+#include "cli/measured_device.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* GPUs as rows name them: the first that a row's words begin with. */
-static const struct {
-    const char *words, *device;
-} devices[] = {
-    { "A100-40GB-PCIe", "a100-pcie-40" },
-    { "A100-80GB-PCIe", "a100-pcie-80" },
-    { "A100-PCIe", "a100-pcie-80" },
-    { "A100-40GB", "a100-sxm-40" },
-    { "A100-SXM (DGX-A100)", "a100-sxm-40" }, /* as first sold: devices of 80 GB came in November 2020 */
-    { "A100", "a100-sxm-80" },
-    { "H100-96GB", "h100-grand-teton" },
-    { "H100-94/95GB", "h100-grand-teton" },
-    { "H100-80GB-PCIe", "h100-pcie" },
-    { "H100-PCIe", "h100-pcie" },
-    { "H100", "h100-sxm" },
-    { "H200", "h200-sxm" },
-    { "B200", "b200-sxm" },
-    { "B300", "b300-sxm" },
-    { "GB200", "gb200" },
-    { "GB300", "gb300" },
-    { "MI300X", "mi300x" },
-    { "V100-16GB", "v100-sxm2-16" },
-    { "V100-32GB-SXM3", "v100-sxm3-32" },
-    { "V100-32GB", "v100-sxm2-32" },
-};
 /* Networks whose words say another rate than the device's: bytes per second of a node (Omni-Path: of four links). */
 static const struct {
     const char *words;
@@ -365,20 +341,15 @@ static void put_level(struct json_writer *w, const char *name, int64_t fanout, d
     json_end_object(w);
 }
 
-static bool make_cluster(struct measured_case *out, struct mapping *m)
+static bool make_cluster(struct measured_case *out, struct mapping *m, const struct catalogue *catalogue)
 {
     const struct measured_run *run = m->run;
     struct json_writer w = { 0 };
-    const char *words = run->gpu;
-    for (size_t i = 0; i < sizeof devices / sizeof *devices && words == run->gpu; i++)
-        if (begins_with(run->gpu, devices[i].words)) {
-            words = devices[i].words;
-            m->device = devices[i].device;
-        }
     if (!*run->gpu)
         return fail(m->why, "row lacks gpu");
+    m->device = measured_device(run->gpu, catalogue->entries, catalogue->count);
     if (!m->device)
-        return fail(m->why, "no device %s in the catalogue", words);
+        return fail(m->why, "no device %s in the catalogue (\"cleave devices\" lists what is)", run->gpu);
     if (!KNOWN(n_gpus) || !KNOWN(gpus_per_node))
         return false;
     int64_t inner = inner_devices(run), nodes = run->n_gpus / inner;
@@ -580,12 +551,12 @@ static bool keep_words(struct measured_case *out, struct mapping *m)
 }
 
 bool measured_case_of(struct measured_case *out, const struct measured_run *run, const char *framework,
-                      struct arena *arena, struct error *why)
+                      const struct catalogue *catalogue, struct arena *arena, struct error *why)
 {
     struct mapping m = { .run = run, .arena = arena, .why = why, .framework = framework };
     struct measured_case made = { 0 };
-    bool good = make_model(&made, &m) && make_cluster(&made, &m) && choose_dtype(&made, &m) && choose(&made, &m) &&
-                keep_words(&made, &m);
+    bool good = make_model(&made, &m) && make_cluster(&made, &m, catalogue) && choose_dtype(&made, &m) &&
+                choose(&made, &m) && keep_words(&made, &m);
     text_free(&m.standin);
     made.device = m.device;
     if (good)

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLI_MEASURED_CASE_H
 #define CLEAVE_CLI_MEASURED_CASE_H
 #include "cli/measured_run.h"
+#include "host/catalogue.h"
 
 /* All in the arena; the JSON is on one line. */
 struct measured_case {
@@ -14,8 +15,8 @@ struct measured_case {
 /**
  * Every choice follows from the row's columns, or from its framework where they leave it open: nothing is tuned to a
  * row. framework: what runs it instead of what the row names; NULL: that. Fails with the reason where the row does not
- * say what is needed, or is what estimate cannot express.
+ * say what is needed, names no device of the catalogue, or is what estimate cannot express.
  */
 bool measured_case_of(struct measured_case *out, const struct measured_run *run, const char *framework,
-                      struct arena *arena, struct error *why);
+                      const struct catalogue *catalogue, struct arena *arena, struct error *why);
 #endif

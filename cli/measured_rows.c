@@ -249,7 +249,7 @@ bool measured_rows_ask(struct measured_rows *m, struct error *err)
         struct error why = { 0 };
         if (row->skipped)
             continue;
-        if (measured_case_of(&row->asked, &row->run, m->framework, &row->arena, &why))
+        if (measured_case_of(&row->asked, &row->run, m->framework, m->in.catalogue, &row->arena, &why))
             rows[asked++] = row;
         else
             skip(row, &why);
