@@ -78,6 +78,16 @@ static struct launch plain_launch(const struct space *space, const struct launch
     return plain;
 }
 
+bool aim_takes_dtype(const struct target *target, enum dtype dtype)
+{
+    struct launch plain = launch_plain;
+    plain.dtype = dtype;
+    for (const struct target_rule *rule = target->rules; rule->name; rule++)
+        if (strcmp(rule->name, "dtype") == 0)
+            return rule->holds(&plain, NULL);
+    return true;
+}
+
 bool aim_restrict(struct space *space, struct inputs *in, const struct target *target, struct error *err)
 {
     struct graph *graph = NULL;

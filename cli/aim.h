@@ -8,6 +8,8 @@
 
 /* The target of that name, else a failure that lists them. */
 bool aim_target(const struct target **out, const char *option, const char *name, struct error *err);
+/* Whether the target can be told to compute in it. */
+bool aim_takes_dtype(const struct target *target, enum dtype dtype);
 /* The space becomes the target's, and the model's blocks whole. */
 bool aim_restrict(struct space *space, struct inputs *in, const struct target *target, struct error *err);
 /* What a launch is about; the graph is the inputs', in which blocks are whole. */

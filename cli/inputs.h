@@ -27,6 +27,7 @@ struct inputs {
     int profile_count;
     struct calibration calibrations[MAX_CALIBRATIONS]; /* (calibration_count) that were among the profiles */
     int calibration_count;
+    const char *lacks_bf16;     /* a device for which the dtype is not bf16 by default; NULL: it is, or was stated */
     bool corrects_some;         /* what no calibration speaks of is priced as without: where many jobs are asked of */
     bool runs;                  /* cleave runs the plan itself, whatever framework it was made for */
     bool withholds;             /* memory that plans could have was kept from them, so that they take little of it */

@@ -312,7 +312,8 @@ static bool order_ladders(struct asking *q, struct error *err)
             continue;
         if (!device_type_read(&device, &q->in.arena, entry->name, entry->json, entry->length, err))
             return false;
-        double peak = fmax(device.matmul_flops_per_s[DTYPE_BF16], device.matmul_flops_per_s[DTYPE_FP32]);
+        const double *rate = device.matmul_flops_per_s;
+        double peak = rate[DTYPE_BF16] > 0 ? rate[DTYPE_BF16] : fmax(rate[DTYPE_FP16], rate[DTYPE_FP32]);
         double price = prices_of(&q->prices, l->type), each = q->flops / peak;
         double needed = q->r.target_s > 0 ? each * recommendation_steps(&q->r) / q->r.target_s : 1;
         int devices = l->per_node;

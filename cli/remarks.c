@@ -126,6 +126,20 @@ static void remark_room(const struct remarks *to, const struct inputs *in, const
                (long long)ceil_div(reserve_bytes + slack_bytes, gib));
 }
 
+/* Says why a default is not bf16, where a device has faster products than those in fp32: it is another computation. */
+static void remark_dtype(const struct remarks *to, const struct inputs *in, const struct plan *plan)
+{
+    bool half = false;
+    for (int type = 0; type < in->cluster->type_count; type++)
+        half = half || in->cluster->types[type].device.matmul_flops_per_s[DTYPE_BF16] > 0 ||
+               in->cluster->types[type].device.matmul_flops_per_s[DTYPE_FP16] > 0;
+    if (!in->lacks_bf16 || !half)
+        return;
+    remark(to, "default_dtype", "the dtype is %s: %s has no bf16 products; --dtype says another%s",
+           dtype_names[plan->dtype], in->lacks_bf16,
+           plan->dtype == DTYPE_FP16 ? " (loss scaling, which fp16 needs, is not priced)" : "");
+}
+
 /* Where the optimizer's states lie with the host, frameworks update them there, which has no price (execution.md). */
 static void remark_updates(const struct remarks *to, const struct inputs *in, const struct plan *plan)
 {
@@ -159,6 +173,7 @@ static void remark_like_runs(const struct remarks *to, const struct inputs *in, 
 static bool say_all(const struct remarks *to, const struct inputs *in, const struct plan *plan,
                     const struct prediction *prediction, struct error *err)
 {
+    remark_dtype(to, in, plan);
     remark_heads(to, in->model, in->graph, plan);
     remark_room(to, in, prediction);
     remark_updates(to, in, plan);

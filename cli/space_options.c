@@ -239,14 +239,22 @@ static bool restrict_schedules(struct space *space, const char *text, struct err
     return ok;
 }
 
-static bool dtype_of(const struct inputs *in, const char *word, enum dtype *out, struct error *err)
+/* The default is bf16 where all devices have it, else fp16, which takes as little memory and time, where it is faster
+ * than fp32 on all and the target can be told it, else fp32. */
+static bool dtype_of(struct inputs *in, const char *word, const struct target *target, enum dtype *out,
+                     struct error *err)
 {
-    int index = DTYPE_BF16;
-    for (int type = 0; type < in->cluster->type_count; type++)
-        if (!(in->cluster->types[type].device.matmul_flops_per_s[DTYPE_BF16] > 0))
-            index = DTYPE_FP32;
+    const struct device_type *lacking = NULL;
+    bool half = !target || aim_takes_dtype(target, DTYPE_FP16);
+    for (int type = 0; type < in->cluster->type_count; type++) {
+        const struct device_type *device = &in->cluster->types[type].device;
+        lacking = device->matmul_flops_per_s[DTYPE_BF16] > 0 ? lacking : device;
+        half = half && device->matmul_flops_per_s[DTYPE_FP16] > device->matmul_flops_per_s[DTYPE_FP32];
+    }
+    int index = !lacking ? DTYPE_BF16 : half ? DTYPE_FP16 : DTYPE_FP32;
     if (word && !inputs_word("--dtype", word, dtype_names, &index, err))
         return false;
+    in->lacks_bf16 = lacking && !word ? lacking->name : NULL;
     *out = (enum dtype)index;
     return cluster_check_dtype(in->cluster, *out, err);
 }
@@ -349,7 +357,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     const char *framework = o->framework || !target ? o->framework : target->framework;
     if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
         !inputs_profiles(in, &o->profiles, err) || (framework && !inputs_framework(in, framework, err)) ||
-        !inputs_correct(in, err) || !dtype_of(in, o->dtype, &dtype, err))
+        !inputs_correct(in, err) || !dtype_of(in, o->dtype, target, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
     if (!space_optimizer(&out->optimizer, o, dtype, err))

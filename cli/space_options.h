@@ -38,7 +38,7 @@ OPTIMIZER_PARTS_OF(OPTIMIZER_LISTER, , )
             "whose facts price the plan: a file, or megatron-lm, torchtitan, ... (cleave); a --target names its own"), \
         INT_OPTION("seq", offsetof(holder, part.sequence), "TOKENS", 1, 1e9, "tokens per sequence (the model's own)"), \
         TEXT_OPTION("dtype", offsetof(holder, part.dtype), "NAME",                                                     \
-                    "fp32, fp64, bf16, fp16, fp8 or nvfp4 (bf16 where the device has it, else fp32)"),                 \
+                    "fp32, fp64, bf16, fp16, fp8 or nvfp4 (bf16 where all devices have it, else fp16, else fp32)"),    \
         OPTIMIZER_PARTS_OF(OPTIMIZER_OPTION, holder, part)                                                             \
             TEXT_OPTION("clip", offsetof(holder, part.clip), "NORM",                                                   \
                         "gradients are scaled down to this global norm; 0: not (1; 0 where --schedule names one that " \

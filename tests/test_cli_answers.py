@@ -196,6 +196,12 @@ def remarks(_folder):
     for more, marked in ((["--offload", "optimizer"], True), ([], False)):
         result = run(*offloaded, "--framework", "deepspeed-transformers", *more)
         check("updates by the host", result.returncode == 0 and ("deepspeed-transformers updates the optimizer's states" in result.stdout) == marked, result)
+    halves = "--batch", 32, "--seq", 64, "--cluster"
+    for words, dtype in (((), "fp16"), (("--target", "torchtitan"), "fp32")):  # which is told bf16 or fp32
+        expect(f"a default of devices without bf16 {words}", 0, f"note: the dtype is {dtype}: v100-sxm2-32 has no bf16 products; --dtype says another", "plan", "tiny-llama", *halves, "1x4:v100-sxm2-32", *words)
+    expect("of which some have it", 0, "note: the dtype is fp16: v100-sxm2-16", "estimate", "tiny-llama", *halves, "1x4:h100-sxm+1x4:v100-sxm2-16", "--micro-batch", 1)
+    for cluster, *words in (("1x2:h100-sxm",), ("1x2:cpu",), ("1x2:v100-sxm2-16", "--dtype", "fp16")):
+        check(f"no word of the dtype {cluster}", "the dtype is" not in expect("estimate", 0, "predicted", "estimate", "tiny-llama", *halves, cluster, "--micro-batch", 1, *words).stdout, None)
     check("its own are the device's", "updates the optimizer" not in run(*offloaded, "--offload", "optimizer").stdout, offloaded)
 
 
