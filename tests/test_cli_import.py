@@ -20,6 +20,9 @@ def assumed(folder):
     bare.write_text(json.dumps(LLAMA))
     strange.write_text(json.dumps({**LLAMA, "model_type": "zebra"}))
     said("no length", 0, "note: the file says no max_position_embeddings: sequences of 2048 tokens", "import", bare, "-o", folder / "m.json")
+    strange.write_text(json.dumps({**LLAMA, "quantization_config": {"quant_method": "fp8"}}))
+    said("quantized weights", 0, "weights are planned as trained in the plan's dtype, not as the file has them", "import", strange, "-o", folder / "m.json")
+    strange.write_text(json.dumps({**LLAMA, "model_type": "zebra"}))
     said("a length", 0, "115008 parameters, sequences of 8192 tokens", "import", bare, "--seq", 8192, "-o", folder / "m.json")
     check("it is the model's", json.loads((folder / "m.json").read_text())["sequence"] == 8192)
     said("a plan of it", 0, "micro-batch", "plan", folder / "m.json", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32")
@@ -35,6 +38,12 @@ def adapters(folder):
     job = ["--cluster", "1x2:h100-sxm", "--batch", 8, "--seq", 64]
     said("planned, too", 0, "2048 of them trainable", "plan", folder / "config.json", *job)
     said("and it is said", 0, "adapter_config.json, which lies beside it", "plan", folder / "config.json", *job)
+    for quantized, words in (({"load_in_4bit": True, "quant_method": "bitsandbytes"}, "4 times the memory of the file's 4 bits"), ({"quant_method": "mxfp4"}, "of the file's 4 bits"),
+                             ({"bits": 3, "quant_method": "gptq"}, "5.33 times"), ({"quant_method": "fp8"}, "2 times"), ({"bits": "4"}, "more memory than the file's")):
+        (folder / "config.json").write_text(json.dumps({**LLAMA, "quantization_config": quantized}))
+        said(f"quantized {quantized}", 0, words, "import", folder / "config.json", "-o", folder / "m.json")
+    said("quantized, planned", 0, "note: quantization_config: frozen weights are planned in the plan's dtype", "plan", folder / "config.json", *job)
+    (folder / "config.json").write_text(json.dumps(LLAMA))
     said("the folder alone", 0, "2048 of them trainable", "plan", folder, *job)
     said("a folder without", 2, "expected a file, found a directory", "plan", os.path.dirname(os.path.abspath(__file__)), *job)
     said("a name on a hub", 2, "hf download someone/zebra-7B config.json --local-dir zebra-7B", "plan", "someone/zebra-7B", *job)

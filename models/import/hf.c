@@ -382,6 +382,40 @@ static bool read_adapter(struct hf_reader *r)
            json_parse_with(how->adapter_name, how->adapter, how->adapter_length, adapt, r, r->err);
 }
 
+/* Bits of a quantized weight by what quantization_config says: bitsandbytes by a flag, GPTQ and AWQ by a number, others
+ * by the name of their method (transformers/utils/quantization_config.py); 0: it does not say. */
+static int64_t quantized_bits(const struct json *config)
+{
+    bool four = false, eight = false;
+    int64_t bits = 0;
+    const char *method = "";
+    hf_get_bool(config, "load_in_4bit", false, &four, NULL);
+    hf_get_bool(config, "load_in_8bit", false, &eight, NULL);
+    hf_get_count(config, "bits", 0, &bits, NULL);
+    hf_get_string(config, "quant_method", "", &method, NULL);
+    return four || strstr(method, "fp4") ? 4 : eight || strstr(method, "fp8") ? 8 : bits <= 8 ? bits : 0;
+}
+
+/* Weights have the plan's dtype, whatever the file holds them in, also frozen ones, which trainers leave as they are. */
+static void note_quantization(struct hf_reader *r)
+{
+    const struct json *config = hf_given(r->top, "quantization_config");
+    config = config ? config : hf_given(r->root, "quantization_config");
+    if (!config || json_type(config) != JSON_OBJECT)
+        return;
+    int64_t bits = quantized_bits(config);
+    if (!r->adapted)
+        hf_note(r, "quantization_config: weights are planned as trained in the plan's dtype, not as the file has them");
+    else if (bits > 0)
+        hf_note(r,
+                "quantization_config: frozen weights are planned in the plan's dtype: in 16 bits they take %.3g times "
+                "the memory of the file's %lld bits; unpacking is not priced",
+                16. / (double)bits, (long long)bits);
+    else
+        hf_note(r, "quantization_config: frozen weights are planned in the plan's dtype, which takes more memory than "
+                   "the file's; unpacking is not priced");
+}
+
 static bool make(struct hf_reader *r, struct model **out)
 {
     struct model_head head;
@@ -403,6 +437,7 @@ static bool make(struct hf_reader *r, struct model **out)
                          "expected at most %d blocks for further tokens, found %lld", MOST_FURTHER,
                          (long long)r->facts.token_blocks);
     hf_note_left_out(r);
+    note_quantization(r);
     if (r->facts.left_out.positions)
         head.left_out = r->facts.left_out;
     head.left_out.further_blocks = r->further ? 0 : r->facts.token_blocks;
