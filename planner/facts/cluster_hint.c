@@ -113,10 +113,10 @@ void cluster_catalogue_hint(struct text *out, const struct catalogue_entry *cata
     }
     if (found == 0 && (near[0] = text_nearest(small, all, (size_t)most)) != NULL)
         found = 1;
-    if (found == 0)
-        found = find_near(near, catalogue, count, name, strlen(name));
+    found = found > 0 ? found : find_near(near, catalogue, count, name, strlen(name));
     for (int i = 0; i < found; i++)
         text_printf(out, "%s\"%s\"%s", i == 0 ? ", did you mean " : ", ", near[i], i + 1 == found ? "?" : "");
+    text_add(out, " (one that it lacks is stated like another, l40s@memory=48GiB, or in a file: cleave schema device)");
 }
 
 static void say_cluster(struct text *out, int64_t nodes, int64_t each, const char *const near[MOST_NEAR], int found)
