@@ -61,23 +61,32 @@ static int layers_of_kind(const struct model *model, const char *kind)
     return count;
 }
 
-bool decoder_is_causal(const struct model *model)
+const char *decoder_other(const struct model *model)
 {
-    static const char *const others[] = { "cross_attention", "patches", "conv", "pool", "opaque" };
+    static const struct {
+        const char *kind, *is;
+    } others[] = {
+        { "cross_attention", "an encoder with a decoder" },
+        { "patches", "a model of images" },
+        { "conv", "a convolutional network" },
+        { "pool", "a convolutional network" },
+        { "opaque", "a model with layers of another kind" },
+    };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (layers_of_kind(model, others[i]) > 0)
-            return false;
+        if (layers_of_kind(model, others[i].kind) > 0)
+            return others[i].is;
     for (int l = 0; l < model->layer_count; l++) {
         const struct layer *layer = &model->layers[l];
         const struct attention_layer *attention = layer->fields;
         const struct embedding_layer *embedding = layer->fields;
         if (strcmp(layer->kind->name, "attention") == 0 && !attention->causal)
-            return false;
+            return "an encoder, whose attention is not causal";
         if (strcmp(layer->kind->name, "embedding") == 0 && embedding->tokens > 0 &&
             embedding->tokens != model->vocab_size)
-            return false; /* its head says classes */
+            return "a classifier";
     }
-    return layers_of_kind(model, "embedding") == 1 && layers_of_kind(model, "head") == 1;
+    bool one = layers_of_kind(model, "embedding") == 1 && layers_of_kind(model, "head") == 1;
+    return one ? NULL : "a model without one table of tokens and one head";
 }
 
 bool decoder_scans(const struct model *model)

@@ -16,9 +16,9 @@ struct decoder {
 };
 /* Also of models that are no decoders: then blocks is 0. */
 struct decoder decoder_of(const struct model *model);
-/* Whether the model reads one stream of tokens, looks only back, and says the next one: what transformers'
- * AutoModelForCausalLM builds of a configuration, and not an encoder, one with a decoder, or a classifier. */
-bool decoder_is_causal(const struct model *model);
+/* NULL when the model reads one stream of tokens, looks only back, and says the next one, which is what transformers'
+ * AutoModelForCausalLM builds of a configuration; else what it is: "an encoder", one with a decoder, a classifier. */
+const char *decoder_other(const struct model *model);
 /* Whether it has blocks that scan over the sequence: state spaces, linear attention. */
 bool decoder_scans(const struct model *model);
 /* Its blocks behind the trunk, which predict further tokens. */

@@ -351,6 +351,18 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
     return true;
 }
 
+bool launch_is_causal(const struct launch *launch, const struct launch_context *context)
+{
+    (void)launch;
+    return !context->model || !decoder_other(context->model);
+}
+
+void launch_causal_detail(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    (void)launch;
+    text_add(out, decoder_other(context->model));
+}
+
 bool launch_trains_all(const struct launch *launch, const struct launch_context *context)
 {
     (void)launch;

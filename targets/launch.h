@@ -55,7 +55,10 @@ struct launch_context;
 struct text;
 /* Bytes of scores that a block keeps of a micro-batch on a device, by whatever runs it; 0: attention is fused. */
 int64_t launch_score_bytes(const struct launch *launch, const struct launch_context *context);
-/* Rules of targets: that nothing is frozen. */
+/* Rules of targets: that the model is a causal decoder of tokens; what it is instead. */
+bool launch_is_causal(const struct launch *launch, const struct launch_context *context);
+void launch_causal_detail(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* That nothing is frozen. */
 bool launch_trains_all(const struct launch *launch, const struct launch_context *context);
 /* That AdamW keeps all in 32 bit, with gradients as the framework has them; what it is instead. */
 bool launch_optimizer_is_usual(const struct launch *launch, const struct launch_context *context);

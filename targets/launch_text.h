@@ -23,6 +23,13 @@ bool launch_nodes_are_alike(const struct launch *launch, const struct launch_con
         "nodes", "all nodes have as many devices", "torch/distributed/run.py, --nproc-per-node",                       \
             launch_nodes_are_alike, NULL                                                                               \
     }
+/* The rule that encoders, those with a decoder, classifiers and images break, which have no launch. source: of what the
+ * target's script builds. */
+#define LAUNCH_RULE_CAUSAL(source)                                                                                     \
+    {                                                                                                                  \
+        "model", "the model is a causal decoder of tokens, which launches are of (--framework prices others)", source, \
+            launch_is_causal, launch_causal_detail                                                                     \
+    }
 /* A name that a file says, in files that are run: what a shell, Python or YAML might take for more than a word is '_',
  * and what is over 80 bytes is cut off. */
 void launch_text_name(struct text *out, const char *name);

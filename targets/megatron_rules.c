@@ -346,6 +346,7 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
     { "dtype", "the dtype is not fp64", ARGUMENTS, dtype_rule, NULL }, \
     { "bucket", "buckets hold whole gradients, at most 1 TiB, which is one bucket of all", \
       "megatron/core/distributed/distributed_data_parallel.py", bucket_rule, NULL }, \
+    LAUNCH_RULE_CAUSAL("megatron/core/models/gpt/gpt_model.py"), \
     { "model", "the model is one that the arguments describe", "megatron/training/arguments.py, _add_network_size_args", \
       model_rule, model_detail },
 /* clang-format on */

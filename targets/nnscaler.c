@@ -36,8 +36,7 @@ static bool model_is_known(const struct launch *launch, const struct launch_cont
     struct decoder decoder = { 0 };
     if (context->model)
         decoder = decoder_of(context->model);
-    return !context->model || (decoder.blocks > 0 && decoder.experts == 0 && decoder_is_causal(context->model) &&
-                               !decoder_scans(context->model));
+    return !context->model || (decoder.blocks > 0 && decoder.experts == 0 && !decoder_scans(context->model));
 }
 static bool runs_1f1b(const struct launch *launch, const struct launch_context *context)
 {
@@ -81,7 +80,8 @@ static const struct target_rule rules[] = {
       "docs/source/autodist/solver_interface/partition_constraint.md", has_no_tensor, NULL },
     { "no-cp", "there is no context parallelism", "examples/customized_ops/ring_attention: an operator of the model's",
       has_no_context, NULL },
-    { "model", "the model is a causal decoder of tokens without experts and scans (--framework prices others)",
+    LAUNCH_RULE_CAUSAL("transformers/models/auto/modeling_auto.py, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"),
+    { "model", "the model has no experts and no scans (--framework prices others)",
       "docs/source/control_flow.md: it does not trace what depends on data; register_custom_op.md: nor operators that "
       "are not registered, as those of scans",
       model_is_known, NULL },

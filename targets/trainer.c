@@ -251,12 +251,6 @@ bool trainer_no_experts(const struct launch *launch, const struct launch_context
     return launch->expert == 1;
 }
 
-bool trainer_causal(const struct launch *launch, const struct launch_context *context)
-{
-    (void)launch;
-    return !context->model || decoder_is_causal(context->model);
-}
-
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context)
 {
     (void)launch;

@@ -29,8 +29,7 @@ bool trainer_read_devices(int64_t *out, struct settings *settings, struct error 
 int trainer_take_ignored(struct settings *settings);
 /* Their rules of models: what AutoModelForCausalLM builds of the configuration is what was planned. */
 #define TRAINER_RULES_OF_MODELS                                                                                        \
-    { "model", "the model is a causal decoder of tokens, as AutoModelForCausalLM builds (--framework prices others)",  \
-      "transformers/models/auto/modeling_auto.py, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", trainer_causal, NULL },          \
+    LAUNCH_RULE_CAUSAL("transformers/models/auto/modeling_auto.py, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"),                \
         { "model",                                                                                                     \
           "the model predicts one token: its further blocks are left out there (cleave import without --mtp)",         \
           "transformers/models/deepseek_v3/modeling_deepseek_v3.py, _keys_to_ignore_on_load_unexpected",               \
@@ -42,7 +41,6 @@ int trainer_take_ignored(struct settings *settings);
 /* Rules of whatever runs by it: what its models, and the layers of transformers, can be told. */
 bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context);
 bool trainer_no_experts(const struct launch *launch, const struct launch_context *context);
-bool trainer_causal(const struct launch *launch, const struct launch_context *context);
 /* Models of transformers leave out the blocks that predict further tokens. */
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context);
 /* All weights are trained, or adapters alone that a LoraConfig of PEFT describes. */

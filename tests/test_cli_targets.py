@@ -334,10 +334,12 @@ def adapted(folder):
 
 def of_others(folder):
     """A script builds causal models: encoders, those with a decoder, classifiers and images are refused before anything is written."""
-    for target in ("accelerate", "deepspeed", "nnscaler"):
-        for model, words in (("bert-large", ("--seq", 512)), ("t5-small", ("--seq", 512)), ("vit-base-16", ())):
+    for target in ("accelerate", "deepspeed", "nnscaler", "megatron-lm", "torchtitan"):
+        for model, kind, words in (("bert-large", "an encoder, whose attention is not causal", ("--seq", 512)), ("t5-small", "an encoder with a decoder", ("--seq", 512)), ("vit-base-16", "a model of images", ())):
             code, out, err = cleave("plan", model, "--cluster", "1x8:h100-sxm", "--batch", 64, *words, "--target", target)
-            check(f"{target}: {model}", code == 2 and out == "" and "rule model: the model is a causal decoder of tokens" in err, (code, out, err))
+            check(f"{target}: {model}", code == 2 and out == "" and "rule model: the model is a causal decoder of tokens" in err and f"found: {kind} (" in err, (code, out, err))
+        if target in ("megatron-lm", "torchtitan"):
+            continue
         code, _, err = cleave("plan", "gpt2", "--cluster", "1x8:h100-sxm", "--batch", 64, "--target", target)
         check(f"{target}: gpt2", code == 0, err)
     capped = {"model_type": "gemma2", "hidden_size": 3584, "intermediate_size": 14336, "num_hidden_layers": 42, "num_attention_heads": 16,

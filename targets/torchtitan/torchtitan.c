@@ -227,6 +227,7 @@ const char *const titan_uncompiled[] = { "schedule", NULL };
 
 static const struct target_rule rules[] = {
     LAUNCH_RULE_NODES,
+    LAUNCH_RULE_CAUSAL("torchtitan/models/*/__init__.py"),
     { "model",
       "the model is of a shape that the release has, or a llama: RMS norm, SwiGLU, rotary positions, no biases",
       "torchtitan/models/*/__init__.py", model_is_known, NULL },
