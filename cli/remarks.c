@@ -140,6 +140,18 @@ static void remark_dtype(const struct remarks *to, const struct inputs *in, cons
            plan->dtype == DTYPE_FP16 ? " (loss scaling, which fp16 needs, is not priced)" : "");
 }
 
+/* All streams are planned with one length, and an encoder of sound reads more positions than its decoder writes. */
+static void remark_source(const struct remarks *to, const struct inputs *in)
+{
+    const struct decoder decoder = decoder_of(in->model);
+    if (decoder.positions > 0 && decoder.source_positions > decoder.positions)
+        remark(to, "source_positions",
+               "the encoder is planned with %lld positions, as the decoder, and has up to %lld: with all of them "
+               "its work and its activations are at least %.1f times what is predicted",
+               (long long)in->graph->sequence, (long long)decoder.source_positions,
+               (double)decoder.source_positions / (double)in->graph->sequence);
+}
+
 /* Where the optimizer's states lie with the host, frameworks update them there, which has no price (execution.md). */
 static void remark_updates(const struct remarks *to, const struct inputs *in, const struct plan *plan)
 {
@@ -176,6 +188,7 @@ static bool say_all(const struct remarks *to, const struct inputs *in, const str
     remark_dtype(to, in, plan);
     remark_heads(to, in->model, in->graph, plan);
     remark_room(to, in, prediction);
+    remark_source(to, in);
     remark_updates(to, in, plan);
     remark_like_runs(to, in, plan, prediction);
     return remark_stages(to, in->graph, plan, err);

@@ -36,6 +36,9 @@ struct decoder decoder_of(const struct model *model)
             out.heads = f->heads;
             out.kv_heads = f->heads;
             out.llama = false;
+        } else if (strcmp(kind, "embedding") == 0) {
+            const struct embedding_layer *f = model->layers[l].fields;
+            *(f->stream == STREAM_SOURCE ? &out.source_positions : &out.positions) = f->learned_positions;
         } else if (strcmp(kind, "mlp") == 0) {
             const struct mlp_layer *f = model->layers[l].fields;
             out.inner = f->inner;

@@ -9,6 +9,7 @@ struct decoder {
     int64_t heads, kv_heads, head_dim;      /* 0: attention of another kind */
     int64_t inner;                          /* of the last block's feed-forward part; 0: it has none */
     int64_t experts, choices, expert_inner; /* 0: none */
+    int64_t positions, source_positions;    /* of the learned tables of its tokens and of an encoder's; 0: none */
     double rope_base;
     bool tied;
     bool llama; /* RMS norm before attention and a gated feed-forward part, rotary positions, no biases, not stretched

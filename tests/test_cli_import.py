@@ -31,6 +31,22 @@ def assumed(folder):
     said("as none", 2, 'has the model_type "lama"; the nearest is llama', "import", strange, "--as", "lama")
 
 
+def sounds(folder):
+    """An encoder of sound reads more positions than are planned, which stands beside each prediction."""
+    whisper = {"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper", "d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
+               "decoder_attention_heads": 2, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "max_target_positions": 64, "vocab_size": 512, "num_mel_bins": 80, "is_encoder_decoder": True}
+    (folder / "whisper.json").write_text(json.dumps({**whisper, "max_source_positions": 200}))
+    (folder / "short.json").write_text(json.dumps({**whisper, "max_source_positions": 64}))
+    run("import", folder / "whisper.json", "-o", folder / "m.json")
+    job = ["--cluster", "1x2:h100-sxm", "--batch", 8, "--micro-batch", 1]
+    for words, ratio in (([], 3.1), (["--seq", 50], 4.0)):
+        result = run("estimate", folder / "m.json", *job, *words)
+        check(f"its work {words}", f"has up to 200: with all of them its work and its activations are at least {ratio} times" in result.stdout, result)
+    for model in (folder / "short.json", "t5-small"):
+        result = run("estimate", model, *job)
+        check(f"as many positions {model}", result.returncode == 0 and "the encoder is planned" not in result.stdout, result)
+
+
 def adapters(folder):
     (folder / "config.json").write_text(json.dumps(LLAMA))
     (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj", "v_proj"]}))
@@ -97,4 +113,4 @@ def weights(folder):
     said("elsewhere", 2, "expected the name of a safetensors file beside the index", "import", config, "--safetensors", index)
 
 
-main(assumed, adapters, weights)
+main(assumed, sounds, adapters, weights)
