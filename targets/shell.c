@@ -4,71 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct shell_variable *find_variable(const struct shell_script *script, const char *name, size_t length)
-{
-    for (int i = 0; i < script->variable_count; i++)
-        if (strlen(script->variables[i].name) == length && memcmp(script->variables[i].name, name, length) == 0)
-            return &script->variables[i];
-    return NULL;
-}
-
-const struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length)
-{
-    return find_variable(script, name, length);
-}
-
-const char *shell_value(const struct shell_script *script, const char *variable)
-{
-    const struct shell_variable *found = find_variable(script, variable, strlen(variable));
-    return found && found->count > 0 ? found->values[0] : NULL;
-}
-
-static bool add_value(struct shell *s, struct shell_variable *variable, const char *value)
-{
-    if (variable->count == variable->capacity) {
-        const char **more = arena_more(s->arena, variable->values, variable->count, &variable->capacity, sizeof *more);
-        if (!more)
-            return fail_memory(s->err);
-        variable->values = more;
-    }
-    variable->values[variable->count++] = value;
-    return true;
-}
-
-static bool set_variable(struct shell *s, const char *name, size_t length, bool append,
-                         const struct shell_words *values, bool is_array)
-{
-    struct shell_script *script = s->script;
-    struct shell_variable *variable = find_variable(script, name, length);
-    if (!variable) {
-        if (script->variable_count == script->variable_capacity) {
-            struct shell_variable *more = arena_more(s->arena, script->variables, script->variable_count,
-                                                     &script->variable_capacity, sizeof *more);
-            if (!more)
-                return fail_memory(s->err);
-            script->variables = more;
-        }
-        variable = &script->variables[script->variable_count++];
-        *variable = (struct shell_variable){ .name = arena_strndup(s->arena, name, length) };
-        if (!variable->name) {
-            script->variable_count--;
-            return fail_memory(s->err);
-        }
-    }
-    if (append && !is_array && variable->count > 0) {
-        struct text joined = { 0 };
-        text_printf(&joined, "%s%s", variable->values[0], values->count > 0 ? values->words[0] : "");
-        return shell_take(s, &joined, &variable->values[0]);
-    }
-    if (!append)
-        variable->count = 0;
-    variable->is_array = is_array;
-    for (int i = 0; i < values->count; i++)
-        if (!add_value(s, variable, values->words[i]))
-            return false;
-    return true;
-}
-
 /* ---- commands ---- */
 
 static bool is_option(const char *word)
@@ -107,25 +42,61 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
 
 static bool run_text(struct shell *s, const char *text, size_t length);
 
-/* Keeps the command, and reads what it may hand to another shell: a word of several, options among them. Where that is
- * no script it was a message. */
+/* Whether the word is what another shell is told to run: it stands behind -c and the name of a shell. */
+static bool is_told(const struct shell_words *words, int index)
+{
+    static const char *const shells[] = { "bash", "sh", "dash", "ksh", "zsh" };
+    const char *before = index > 0 ? words->words[index - 1] : "";
+    bool told = before[0] == '-' && before[1] != '-' && before[strlen(before) - 1] == 'c', named = false;
+    for (int i = 0; told && i < index - 1; i++) {
+        const char *slash = strrchr(words->words[i], '/'), *name = slash ? slash + 1 : words->words[i];
+        for (size_t k = 0; k < sizeof shells / sizeof *shells; k++)
+            named = named || strcmp(name, shells[k]) == 0;
+    }
+    return named;
+}
+
+/* Reads a word of several, options among them, as a script. Where it is none it was a message, of which nothing stays,
+ * unless a shell is told to run it. What another shell assigns does not change this one's variables. */
+static bool run_word(struct shell *s, const struct shell_words *words, int index)
+{
+    const char *text = words->words[index];
+    bool evaluated = index > 0 && strcmp(words->words[index - 1], "eval") == 0;
+    struct shell inner = *s;
+    struct error why = { 0 };
+    struct shell_memory memory;
+    struct shell_command last = s->script->commands[s->script->count - 1];
+    int commands = s->script->count, variables = s->script->variable_count, functions = s->functions->count;
+    if (!shell_remember(s, &memory))
+        return false;
+    inner.depth++;
+    inner.err = &why;
+    inner.grown = s->grown;
+    bool ok = run_text(&inner, text, strlen(text));
+    s->grown = inner.grown;
+    if (!ok || !evaluated)
+        shell_recall(s, &memory);
+    if (ok)
+        return true;
+    if (evaluated || is_told(words, index) || why.kind == ERROR_ENVIRONMENT) {
+        *s->err = why;
+        return false;
+    }
+    s->script->count = commands;
+    s->script->commands[commands - 1] = last; /* which the message's options may have continued */
+    s->script->variable_count = variables;
+    s->functions->count = functions;
+    return true;
+}
+
+/* Keeps the command, and reads what it may hand to another shell. */
 static bool finish_command(struct shell *s, const struct shell_words *words)
 {
     if (!keep_command(s, words))
         return false;
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
-        if (strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) {
-            struct shell inner = *s;
-            struct error why = { 0 };
-            inner.depth++;
-            inner.err = &why;
-            bool ok = run_text(&inner, words->words[i], strlen(words->words[i]));
-            s->grown = inner.grown;
-            if (!ok && why.kind == ERROR_ENVIRONMENT) {
-                *s->err = why;
-                return false;
-            }
-        }
+        if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !run_word(s, words, i))
+            return false;
     return true;
 }
 
@@ -206,17 +177,24 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
     inner.line = function->line;
     inner.arguments = &arguments;
     inner.depth++;
+    inner.success = true;
     bool good = shell_grow(&inner, function->body_length + sizeof inner) && run_commands(&inner, true, UNTIL_END);
     s->grown = inner.grown;
+    s->success = inner.success;
     return good;
 }
 
-/* What a function does to itself: shift, return. */
+/* What a command says, and what a function does to itself: shift, return. */
 static void steer(struct shell *s, const struct shell_words *words)
 {
+    bool returns = s->arguments && words->count > 0 && strcmp(words->words[0], "return") == 0;
+    if (!returns)
+        s->success = shell_succeeds(words->words, words->count);
+    else if (words->count > 1)
+        s->success = strcmp(words->words[1], "0") == 0;
     if (!s->arguments || words->count == 0)
         return;
-    if (strcmp(words->words[0], "return") == 0) {
+    if (returns) {
         s->p = s->end;
         s->returned = true;
     }
@@ -224,56 +202,6 @@ static void steer(struct shell *s, const struct shell_words *words)
         s->arguments->words++;
         s->arguments->count--;
     }
-}
-
-/* Length of a name and = or += at the beginning; 0: it is no assignment. */
-static size_t assignment_at(const char *p, const char *end, size_t *name_length)
-{
-    const char *q = p;
-    while (q < end && (isalpha((unsigned char)*q) || *q == '_' || (q > p && isdigit((unsigned char)*q))))
-        q++;
-    *name_length = (size_t)(q - p);
-    if (q == p)
-        return 0;
-    if (q < end && *q == '+')
-        q++;
-    return q < end && *q == '=' ? (size_t)(q + 1 - p) : 0;
-}
-
-static bool read_array(struct shell *s, struct shell_words *values)
-{
-    for (;;) {
-        shell_skip_blank(s, true);
-        if (s->p == s->end)
-            return shell_fail(s, "a list that begins with ( ends nowhere");
-        if (*s->p == ')') {
-            s->p++;
-            return true;
-        }
-        const char *before = s->p;
-        if (!shell_word(s, values, false))
-            return false;
-        if (s->p == before)
-            s->p++; /* what no word begins with */
-    }
-}
-
-static bool assign(struct shell *s, size_t length, size_t name_length, bool active)
-{
-    const char *name = s->p;
-    struct shell_words values = { 0 };
-    bool append = name[length - 2] == '+', array = false;
-    s->p += length;
-    if (s->p < s->end && *s->p == '(') {
-        s->p++;
-        array = true;
-        if (!read_array(s, &values))
-            return false;
-    } else if (!shell_word(s, &values, true)) {
-        return false;
-    }
-    bool ok = !active || set_variable(s, name, name_length, append, &values, array);
-    return ok;
 }
 
 static bool says(const struct shell *s, const char *word)
@@ -312,21 +240,23 @@ static bool bare_layout(struct shell *s, struct shell_words *words)
 }
 
 /* One command up to its separator. Redirections lead nowhere. */
-static bool simple_command(struct shell *s, bool active, bool *success)
+static bool simple_command(struct shell *s, bool active)
 {
     struct shell_words words = { 0 };
     bool declares = begins_declaration(s), begun = false;
+    int open = 0;
     for (;;) {
         shell_skip_blank(s, false);
-        size_t name_length, length;
         bool test =
             words.count > 0 && strcmp(words.words[0], "[[") == 0 && strcmp(words.words[words.count - 1], "]]") != 0;
         if (s->p < s->end && *s->p != '\n' && bare_layout(s, &words))
             continue;
-        if (s->p == s->end || *s->p == '\n' || *s->p == ';' || *s->p == ')' || (!test && strchr("&|", *s->p)))
+        bool closes = s->p < s->end && *s->p == ')';
+        if (s->p == s->end || *s->p == '\n' || *s->p == ';' || (closes && open == 0) || (!test && strchr("&|", *s->p)))
             break;
-        if (*s->p == '(') {
-            s->p++; /* a subshell, or a function's () */
+        if (closes || *s->p == '(') {
+            open += closes ? -1 : 1; /* of a sum, a condition, or <( ) */
+            s->p++;
             continue;
         }
         if (*s->p == '<' || *s->p == '>') {
@@ -341,19 +271,22 @@ static bool simple_command(struct shell *s, bool active, bool *success)
                 return false;
             continue;
         }
-        if ((!begun || declares) && (length = assignment_at(s->p, s->end, &name_length)) > 0) {
-            if (!assign(s, length, name_length, active))
-                return false;
+        bool assigned = false;
+        if ((!begun || declares) && !shell_assignment(s, active, &assigned))
+            return false;
+        if (assigned)
             continue;
-        }
         if (!shell_word(s, &words, false))
             return false;
         begun = true;
     }
-    *success = shell_succeeds(words.words, words.count);
     bool called = false;
-    if (!active || declares)
+    if (!active)
         return true;
+    if (declares) {
+        s->success = true;
+        return true;
+    }
     steer(s, &words);
     return call(s, &words, &called) && (called || finish_command(s, &words));
 }
@@ -406,6 +339,7 @@ static bool choose(struct shell *s, bool active)
         return shell_fail(s, "case: expected in behind its word");
     s->p += strlen("in");
     s->depth++;
+    s->success = active || s->success; /* also where no pattern fits */
     while (good && !s->returned && (shell_skip_blank(s, true), s->p < s->end) && !says(s, "esac"))
         good = run_item(s, word.count > 0 ? word.words[0] : "", active, &taken);
     s->depth--;
@@ -417,47 +351,94 @@ static bool choose(struct shell *s, bool active)
     return good;
 }
 
-enum { MOST_IFS = 64 };
+enum { MOST_BRANCHES = 64 };
+/* What a compound command is closed by; of a function's or an item's commands: nothing. */
+enum closer { CLOSER_NONE, CLOSER_FI, CLOSER_DONE, CLOSER_BRACE, CLOSER_PARENTHESIS };
 struct branch {
-    bool outer, taken, active; /* whether what is around runs; a branch was taken; this one runs */
-    bool condition;            /* between if and then */
-    bool brace;                /* of { and } */
+    enum closer closer;
+    bool outer, taken, active;  /* whether the command runs; a branch of it was taken; what stands here runs */
+    bool inverted;              /* of until */
+    struct shell_memory memory; /* of a subshell that runs: what it leaves as it was */
+};
+struct branches {
+    struct branch of[MOST_BRANCHES];
+    int depth;
 };
 
-/* Handles a word of control at the beginning of a command, which runs or is skipped; *found: it was one. */
-static bool control(struct shell *s, struct branch *branches, int *depth, bool runs, bool success, bool *found)
+/* The closer of the compound command that begins here, and how long its first word is. */
+static enum closer opens(const struct shell *s, int *length)
 {
-    struct branch *top = &branches[*depth];
+    static const struct {
+        const char *word;
+        enum closer closer;
+    } words[] = { { "if", CLOSER_FI },
+                  { "for", CLOSER_DONE },
+                  { "select", CLOSER_DONE },
+                  { "while", CLOSER_DONE },
+                  { "until", CLOSER_DONE } };
+    *length = 1;
+    if (*s->p == '{')
+        return CLOSER_BRACE;
+    if (*s->p == '(' && (s->end - s->p < 2 || s->p[1] != '('))
+        return CLOSER_PARENTHESIS;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (says(s, words[i].word)) {
+            *length = (int)strlen(words[i].word);
+            return words[i].closer;
+        }
+    return CLOSER_NONE;
+}
+
+/* Likewise where one ends. */
+static enum closer closes(const struct shell *s, int *length)
+{
+    *length = says(s, "done") ? 4 : says(s, "fi") ? 2 : 1;
+    return *s->p == '}'      ? CLOSER_BRACE
+           : *s->p == ')'    ? CLOSER_PARENTHESIS
+           : says(s, "fi")   ? CLOSER_FI
+           : says(s, "done") ? CLOSER_DONE
+                             : CLOSER_NONE;
+}
+
+/* Handles a word of control at the beginning of a command, which runs or is skipped; *found: it was one. *ran: whether
+ * the command that ends here did. A loop whose condition holds, or that has none, runs once. */
+static bool control(struct shell *s, struct branches *branches, bool runs, bool *found, bool *ran)
+{
+    struct branch *top = &branches->of[branches->depth];
+    int length;
+    enum closer closer;
     *found = true;
-    if (says(s, "if") || *s->p == '{') {
-        bool brace = *s->p == '{';
-        if (*depth + 1 >= MOST_IFS)
-            return shell_fail(s, "more than %d conditions inside each other", MOST_IFS - 1);
-        branches[++*depth] = (struct branch){ .outer = runs, .active = runs, .condition = !brace, .brace = brace };
-        s->p += brace ? 1 : 2;
-    } else if (*s->p == '}') {
-        *depth -= top->brace;
-        s->p++;
-    } else if (says(s, "then")) {
-        if (*depth > 0 && top->condition)
-            *top = (struct branch){ .outer = top->outer, .taken = success, .active = top->outer && success };
+    *ran = runs;
+    if ((closer = opens(s, &length)) != CLOSER_NONE) {
+        if (branches->depth + 1 >= MOST_BRANCHES)
+            return shell_fail(s, "more than %d conditions inside each other", MOST_BRANCHES - 1);
+        bool list = says(s, "for") || says(s, "select"); /* of words, behind which there is no condition */
+        top = &branches->of[++branches->depth];
+        *top = (struct branch){ .closer = closer, .outer = runs, .active = runs, .inverted = says(s, "until") };
+        if (runs && closer == CLOSER_PARENTHESIS && !shell_remember(s, &top->memory))
+            return false;
+        s->p += length;
+        if (list && !simple_command(s, false))
+            return false;
+        s->success = s->success || (list && runs);
+    } else if ((closer = closes(s, &length)) != CLOSER_NONE) {
+        s->p += length;
+        if (closer != top->closer)
+            return true;
+        *ran = top->outer;
+        if (top->outer && (closer == CLOSER_FI || closer == CLOSER_DONE) && !top->taken)
+            s->success = true;
+        shell_recall(s, &top->memory);
+        branches->depth--;
+    } else if (says(s, "then") || says(s, "do")) {
+        bool holds = s->success != top->inverted;
+        s->p += says(s, "do") ? 2 : 4;
+        top->taken = top->taken || (top->active && holds);
+        top->active = top->active && holds;
+    } else if (says(s, "elif") || says(s, "else")) {
+        top->active = top->outer && !top->taken;
+        top->taken = top->taken || says(s, "else");
         s->p += 4;
-    } else if (says(s, "elif")) {
-        if (*depth > 0)
-            *top = (struct branch){ .outer = top->outer && !top->taken,
-                                    .active = top->outer && !top->taken,
-                                    .condition = true };
-        s->p += 4;
-    } else if (says(s, "else")) {
-        if (*depth > 0)
-            top->active = top->outer && !top->taken;
-        s->p += 4;
-    } else if (says(s, "fi")) {
-        if (*depth > 0)
-            --*depth;
-        s->p += 2;
-    } else if (says(s, "do") || says(s, "done")) {
-        s->p += says(s, "done") ? 4 : 2;
     } else if (says(s, "case")) {
         return choose(s, runs);
     } else {
@@ -502,50 +483,48 @@ static bool at_item_end(struct shell *s)
     }
 }
 
+/* A list of && and || runs from left to right: what another && or || skips says nothing. */
 static bool run_commands(struct shell *s, bool active, enum until until)
 {
-    struct branch branches[MOST_IFS] = { { .active = active } };
-    int depth = 0, open = 0;
-    bool success = true, skipped = false;
+    struct branches branches = { .of[0].active = active };
+    int open = 0;
+    bool skipped = false, ran = true;
     while (s->p < s->end) {
         if (until == UNTIL_ITEM && at_item_end(s))
             return true;
         shell_skip_separators(s);
         if (s->p == s->end)
             break;
-        bool found, result = true;
+        bool runs = branches.of[branches.depth].active && !skipped, found;
         const char *before = s->p, *name;
         if (*s->p == '#') {
-            if (branches[depth].active && !batch_line(s))
+            if (runs && !batch_line(s))
                 return false;
             shell_skip_line(s);
             continue;
         }
         if (*s->p == '&' || *s->p == '|') {
             bool twice = s->p + 1 < s->end && s->p[1] == *s->p;
-            skipped = twice && (*s->p == '&') != success;
+            skipped = twice ? (*s->p == '&') != s->success : *s->p == '|' && !ran; /* a pipe runs whole or not */
             s->p += twice ? 2 : 1;
             continue;
         }
         open += (*s->p == '{') - (*s->p == '}');
         if (until == UNTIL_BRACE && open < 0)
             return true;
-        if (!control(s, branches, &depth, branches[depth].active && !skipped, success, &found))
+        if (!control(s, &branches, runs, &found, &ran))
             return false;
-        if (found) {
-            skipped = false;
+        skipped = skipped && !found;
+        if (found)
             continue;
-        }
         size_t length = function_at(s, &name);
         if (length > 0) {
-            if (!define(s, name, length, branches[depth].active && !skipped))
+            if (!define(s, name, length, runs))
                 return false;
             continue;
         }
-        if (!simple_command(s, branches[depth].active && !skipped, &result))
+        if (!simple_command(s, runs))
             return false;
-        if (!skipped)
-            success = result;
         skipped = false;
         if (s->p == before)
             s->p++; /* what begins no command */
@@ -570,7 +549,7 @@ bool shell_read(struct shell_script *out, struct arena *arena, const char *name,
         return fail(err, "%s: expected text, found a byte of zero", name);
     struct shell_functions functions = { 0 };
     struct shell shell = {
-        .script = out, .functions = &functions, .arena = arena, .name = name, .line = 1, .err = err
+        .script = out, .functions = &functions, .arena = arena, .name = name, .line = 1, .success = true, .err = err
     };
     return run_text(&shell, text, length);
 }

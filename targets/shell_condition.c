@@ -74,14 +74,50 @@ bool shell_succeeds(const char *const *words, int count)
     return holds != inverted;
 }
 
+/* Length of [:NAME:] at the beginning; 0: it is none. */
+static size_t class_at(const char *p)
+{
+    const char *end = p[0] == '[' && p[1] == ':' ? strstr(p + 2, ":]") : NULL;
+    return end ? (size_t)(end + 2 - p) : 0;
+}
+
+static bool is_of_set(const char *set, const char *closed, char c);
+
+static bool is_of_class(const char *p, size_t length, char c)
+{
+    static const struct {
+        const char *name, *set;
+    } classes[] = {
+        { "alnum", "0-9A-Za-z" },    { "alpha", "A-Za-z" },      { "blank", " \t" }, { "cntrl", "\001-\037\177" },
+        { "digit", "0-9" },          { "graph", "\"-~!" },       { "lower", "a-z" }, { "print", " -~" },
+        { "punct", ":-@[-`{-~!-/" }, { "space", " \t\n\r\f\v" }, { "upper", "A-Z" }, { "xdigit", "0-9A-Fa-f" },
+    };
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strlen(classes[i].name) == length - 4 && memcmp(classes[i].name, p + 2, length - 4) == 0)
+            return is_of_set(classes[i].set, classes[i].set + strlen(classes[i].set), c);
+    return false;
+}
+
+/* The bracket that closes the set which begins here: not the first character, nor within a class. NULL: there is none.
+ */
+static const char *set_end(const char *p)
+{
+    p += *p == '!' || *p == '^';
+    p += *p == ']';
+    for (size_t length; *p && *p != ']'; p += length > 0 ? length : 1)
+        length = class_at(p);
+    return *p ? p : NULL;
+}
+
 /* Whether the character is one of those between the brackets. */
 static bool is_of_set(const char *set, const char *closed, char c)
 {
     bool inverted = *set == '!' || *set == '^', holds = false;
-    for (set += inverted; set < closed && !holds; set++) {
-        bool range = closed - set > 2 && set[1] == '-';
-        holds = range ? *set <= c && c <= set[2] : *set == c;
-        set += range ? 2 : 0;
+    for (set += inverted; set < closed && !holds;) {
+        size_t length = class_at(set);
+        bool range = length == 0 && closed - set > 2 && set[1] == '-';
+        holds = length > 0 ? is_of_class(set, length, c) : range ? *set <= c && c <= set[2] : *set == c;
+        set += length > 0 ? length : range ? 3 : 1;
     }
     return holds != inverted;
 }
@@ -90,7 +126,7 @@ bool shell_matches(const char *pattern, const char *value)
 {
     const char *star = NULL, *again = NULL;
     while (*value) {
-        const char *closed = *pattern == '[' ? strchr(pattern, ']') : NULL;
+        const char *closed = *pattern == '[' ? set_end(pattern + 1) : NULL;
         bool fits = closed ? is_of_set(pattern + 1, closed, *value)
                            : *pattern == '?' || (*pattern == *value && *pattern != '*');
         if (*pattern == '*') {

@@ -113,7 +113,7 @@ void shell_skip_blank(struct shell *s, bool lines)
 
 void shell_skip_separators(struct shell *s)
 {
-    skip(s, true, ";)");
+    skip(s, true, ";");
 }
 
 bool shell_redirection(struct shell *s)

@@ -29,6 +29,7 @@ struct shell {
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
     int line, depth;
+    bool success;  /* of the command that ran last */
     bool returned; /* the function is over */
     size_t grown;
     struct error *err;
@@ -41,10 +42,21 @@ bool shell_grow(struct shell *s, size_t bytes);
 bool shell_take(struct shell *s, struct text *text, const char **out);
 bool shell_add_word(struct shell *s, struct shell_words *words, const char *word);
 const struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
+/* Reads NAME=, NAME+= and what stands behind; *found: one begins here. It holds where active. */
+bool shell_assignment(struct shell *s, bool active, bool *found);
+/* What variables were before a subshell, or before another shell's words. */
+struct shell_memory {
+    int count;
+    struct shell_variable *variables;
+};
+bool shell_remember(struct shell *s, struct shell_memory *out);
+/* Gives variables the values that they had. Those that were not there stay: a launch's
+ * WORLD_SIZE is asked for at the end. */
+void shell_recall(struct shell *s, const struct shell_memory *memory);
 
 /* Blanks and continued lines; with lines also line ends and comments. */
 void shell_skip_blank(struct shell *s, bool lines);
-/* Likewise, and what separates commands. */
+/* Likewise, and semicolons. */
 void shell_skip_separators(struct shell *s);
 void shell_skip_line(struct shell *s);
 /* <, >, << and the like, and what they name. */
@@ -54,6 +66,7 @@ bool shell_redirection(struct shell *s);
 bool shell_word(struct shell *s, struct shell_words *words, bool whole);
 /* What the command would say: a test what it finds, all others success. */
 bool shell_succeeds(const char *const *words, int count);
-/* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, or all others. */
+/* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, of a class, or all
+ * others. */
 bool shell_matches(const char *pattern, const char *value);
 #endif

@@ -1,4 +1,5 @@
 /* Scripts of a shell, of which the arguments of a launch are read: functions, choices, and forms of commands. */
+#include "targets/shell.h"
 #include "tests/megatron_launches.h"
 #include "tests/target_launches.h"
 
@@ -86,6 +87,7 @@ START_TEST(test_choices)
         { "T=1\n[[ a == b ]] && case a in a) T=2;; esac\nT=$((T + 3))\n", 4 },
         { "T=1\n[[ a == b ]] && { T=2; T=8; }\n[[ a == a ]] && { T=$((T + 2)); T=$((T + 1)); }\n", 4 },
         { "T=4\necho \"case sensitive --tp\"\n", 4 },
+        { "T=4\necho \"T=8; case sensitive --tp\"\n", 4 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = { 0 };
@@ -101,6 +103,7 @@ START_TEST(test_choices)
           "args:1: case: expected ;; behind an item, found ;&, which is not read" },
         { "case a in a) T=2;;& esac\n", "found ;;&, which is not read" },
         { "case a in a) T=2;;\n", "case of line 1: expected esac at its end" },
+        { "srun bash -lc 'case a in a) T=2;& esac; p.py --bf16'\n", "args:1: case: expected ;; behind an item" },
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct arena arena = { 0 };
@@ -113,12 +116,86 @@ START_TEST(test_choices)
 }
 END_TEST
 
+/* What T is at the end of a script, as bash says it. False: there is no bash. */
+static bool ask_bash(const char *script, char *out, size_t room)
+{
+    char command[1024];
+    snprintf(command, sizeof command, "bash -c '%s\necho $T' 2>&1", script);
+    FILE *bash = popen(command, "r");
+    ck_assert_ptr_nonnull(bash);
+    size_t length = fread(out, 1, room - 1, bash);
+    out[length] = 0;
+    out[strcspn(out, "\n")] = 0;
+    return pclose(bash) != 127 << 8;
+}
+
+/* Lists of && and ||, compound commands within them, subshells and patterns do as bash does. */
+START_TEST(test_as_bash)
+{
+    static const char *const scripts[] = {
+        "T=1; [[ a == b ]] && { T=2; } || T=8",
+        "T=1; [[ a == b ]] && { T=2; } && T=4",
+        "T=1; [[ a == a ]] && { T=2; } || T=8",
+        "T=1; [[ a == a ]] && { T=2; false; } || T=8",
+        "T=1; [[ a == a ]] || { T=2; } && T=4",
+        "T=1; [[ a == a ]] || { T=2; } || T=4",
+        "T=1; [[ a == b ]] && if true; then T=2; fi || T=4",
+        "T=1; [[ a == b ]] && { true && T=2 || T=3; { T=5; }; } || T=8",
+        "T=1; if false; then T=2; fi && T=4",
+        "T=1; if false; then T=2; elif false; then T=3; fi && T=4",
+        "T=1; if true; then false; elif true; then T=3; fi || T=4",
+        "T=1; if false; then T=2; elif [[ a == a ]]; then T=3; else T=5; fi && T=$((T + 4))",
+        "T=1; if false; then T=2; else false; fi || T=4",
+        "T=1; if true; then if false; then T=2; else T=3; fi; else T=4; fi",
+        "T=1; if [[ a == a ]] && { false || true; }; then T=2; fi",
+        "T=1; [[ a == b ]] && for i in 1; do T=8; done",
+        "T=1; [[ a == b ]] && for i in 1; do T=8; done || T=3",
+        "T=1; for i in 1; do T=8; done && T=$((T + 1))",
+        "T=1; while false; do T=8; done && T=$((T + 1))",
+        "T=1; until true; do T=8; done",
+        "T=1; [[ a == b ]] && while true; do T=8; break; done",
+        "T=1; [[ a == b ]] && ( T=4; T=8 )",
+        "T=1; [[ a == b ]] && ( T=4; T=8 ) || T=2",
+        "T=1; ( T=4; T=8 ); T=$((T + 1))",
+        "T=1; (( 1 )) && T=2; echo <(true) >/dev/null; ( T=3; (T=4); T=$((T + 1)); false ) || T=$((T + 6))",
+        "T=1; f() { [[ a == b ]]; }; f && T=2",
+        "T=1; f() { return 1; T=8; }; f || T=$((T + 2))",
+        "T=1; false; case a in b) T=2;; esac && T=4",
+        "T=1; case a in a) false;; esac || T=4",
+        "T=1; [[ a == b ]] && case a in a) T=2;; esac || T=$((T + 4))",
+        "T=1; [[ a == b ]] && echo x | grep -q x && T=2; [[ a == b ]] || export T=$((T + 4))",
+        "T=1; case 7b in [[:digit:]]b) T=2;; *) T=4;; esac",
+        "T=1; case xb in [[:digit:]_]b) T=2;; [![:digit:]]b) T=4;; esac",
+        "T=; for c in x; do for p in 1; do case _ in [[:punct:]]) T=${T}1;; esac; case ! in [[:graph:]]) T=${T}2;; "
+        "esac; case A in [[:lower:]]) T=${T}3;; [[:xdigit:]]) T=${T}4;; esac; case 1 in [[:alpha:][:space:]]) T=5;; "
+        "[^[:upper:]]) T=${T}6;; esac; done; done",
+        "T=1; case ]b in []a]b) T=2;; *) T=4;; esac",
+        "T=1; case bb in [!]a]b) T=2;; *) T=4;; esac",
+        "T=1; bash -c \"T=4; true --x\"; T=$((T + 1))",
+        "T=1; echo \"T=4; a --x\" >/dev/null; T=$((T + 1))",
+        "T=1; eval \"T=4; true --x\"; T=$((T + 1))",
+    };
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        struct arena arena = { 0 };
+        struct shell_script script;
+        struct error err = { 0 };
+        char said[256];
+        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), &err), "%s", err.message);
+        if (ask_bash(scripts[i], said, sizeof said))
+            ck_assert_msg(strcmp(said, shell_value(&script, "T")) == 0, "%s: bash says %s, read as %s", scripts[i],
+                          said, shell_value(&script, "T"));
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 static Suite *target_scripts_suite(void)
 {
     Suite *suite = suite_create("target_scripts");
     CHECK_ADD(suite, test_functions);
     CHECK_ADD(suite, test_forms);
     CHECK_ADD(suite, test_choices);
+    CHECK_ADD(suite, test_as_bash);
     return suite;
 }
 
