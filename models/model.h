@@ -35,6 +35,7 @@ struct model_block { /* `count` copies of `layer_count` layers, one after anothe
     int first_layer, layer_count, count;
 };
 
+#define MODEL_MAX_LEFT_OUT 1e6
 /* What the configuration of a model says and its layers do not: it changes neither shapes nor work, and whoever trains
  * the model by another program has to say it there. */
 struct model_left_out {
@@ -42,9 +43,10 @@ struct model_left_out {
     double factor;         /* by which they are stretched; 0: not said */
     int64_t original;      /* tokens that the model was first trained with; 0: not said */
     /* YaRN's (Peng et al. 2023), as transformers has them */
-    double beta_fast, beta_slow, mscale, mscale_all_dim;
-    bool exact;             /* the bounds between waves are not rounded */
-    int64_t further_blocks; /* that predict further tokens */
+    double beta_fast, beta_slow;
+    double mscale, mscale_all_dim; /* a given attention_factor is an mscale, which may be negative */
+    bool exact;                    /* the bounds between waves are not rounded */
+    int64_t further_blocks;        /* that predict further tokens */
 };
 extern const struct model_left_out model_left_out_defaults;
 

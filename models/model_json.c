@@ -79,7 +79,7 @@ enum { HEAD_FIELDS = sizeof head_fields / sizeof *head_fields };
 #define AT(field) .offset = offsetof(struct model_left_out, field)
 #define POSITIVE(name, field, text)                                                                                    \
     {                                                                                                                  \
-        .key = name, .type = FIELD_DOUBLE, AT(field), .min = 0, .max = 1e6, .doc = text                                \
+        .key = name, .type = FIELD_DOUBLE, AT(field), .min = 0, .max = MODEL_MAX_LEFT_OUT, .doc = text                   \
     }
 static const struct json_field left_out_fields[] = {
     { .key = "positions",
@@ -95,7 +95,12 @@ static const struct json_field left_out_fields[] = {
       .doc = "Tokens that the model was first trained with; not said if absent or 0." },
     POSITIVE("beta_fast", beta_fast, "Of YaRN (Peng et al. 2023): turns from which on waves stay; 32 if absent."),
     POSITIVE("beta_slow", beta_slow, "Of YaRN: turns up to which waves are slowed in full; 1 if absent."),
-    POSITIVE("mscale", mscale, "Of YaRN: weight of the logarithm in the scale of queries and keys; 1 if absent."),
+    { .key = "mscale",
+      .type = FIELD_DOUBLE,
+      AT(mscale),
+      .min = -MODEL_MAX_LEFT_OUT,
+      .max = MODEL_MAX_LEFT_OUT,
+      .doc = "Of YaRN: weight of the logarithm in the scale of queries and keys; 1 if absent." },
     POSITIVE("mscale_all_dim", mscale_all_dim, "Of YaRN: the same for all of a head; 0 if absent."),
     { .key = "exact",
       .type = FIELD_BOOL,

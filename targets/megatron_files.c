@@ -84,9 +84,9 @@ void megatron_say_positions(struct text *out, const struct model *model)
     if (!is_yarn(left))
         return;
     const char *flag = latent ? "--rope-type" : "--position-embedding-type";
-    text_printf(out,
-                " In MODEL_ARGS of `train.sh` put `%s yarn --rotary-scaling-factor %g --mscale %g --mscale-all-dim %g",
-                flag, left->factor, left->mscale, left->mscale_all_dim);
+    text_printf(
+        out, " In MODEL_ARGS of `train.sh` put `%s yarn --rotary-scaling-factor %g --mscale %.9g --mscale-all-dim %g",
+        flag, left->factor, left->mscale, left->mscale_all_dim);
     if (!latent)
         text_printf(out, " --yarn-original-max-position-embeddings %lld --yarn-beta-fast %g --yarn-beta-slow %g%s",
                     (long long)left->original, left->beta_fast, left->beta_slow,

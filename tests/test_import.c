@@ -276,6 +276,28 @@ START_TEST(test_what_is_left_out_is_kept)
     free(text);
     model_free(copy);
     model_free(model);
+    /* a given attention_factor is the mscale that gives it, whatever else is said */
+    static const struct {
+        const char *box;
+        double factor;
+    } given[] = { { "1.1,\"mscale\":0.7", 1.1 },
+                  { "1.25,\"mscale\":0.7,\"mscale_all_dim\":0.6", 1.25 },
+                  { "1.0", 1 },
+                  { "0.5", 0.5 } };
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        char json[1024];
+        snprintf(json, sizeof json,
+                 LLAMA(",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,\"attention_factor\":%s}"),
+                 given[i].box);
+        model = import(json);
+        text = model_write(model, &length);
+        ck_assert_msg(model_read(&copy, "copy", text, length, NULL, &err), "%s", err.message);
+        const struct model_left_out *kept = &copy->left_out;
+        CHECK_NEAR((1 + .1 * kept->mscale * log(4)) / (1 + .1 * kept->mscale_all_dim * log(4)), given[i].factor, 1e-9);
+        free(text);
+        model_free(copy);
+        model_free(model);
+    }
     model = import(LLAMA(""));
     text = model_write(model, &length);
     ck_assert_ptr_null(strstr(text, "left_out"));

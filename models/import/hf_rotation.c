@@ -1,6 +1,7 @@
 /* Rotary positions: rope_theta at the top of older files, else in rope_scaling or rope_parameters, which may hold one
  * box for each type of attention. */
 #include "models/import/hf_facts.h"
+#include <math.h>
 #include <string.h>
 
 /* Dubey et al. 2024 as their released configurations say it. */
@@ -17,12 +18,26 @@ static bool read_stretch(const struct json *box, struct hf_facts *f, struct erro
                       f->rope_low, f->rope_high));
 }
 
+/* transformers 5.24 (modeling_rope_utils.py) takes a given attention_factor in place of what factor and both mscale
+ * give: (1 + 0.1 mscale ln factor) / (1 + 0.1 mscale_all_dim ln factor). An mscale gives it. */
+static void take_attention_factor(struct hf_reader *r, double wanted)
+{
+    struct model_left_out *left = &r->facts.left_out;
+    double each = left->factor > 1 ? 0.1 * log(left->factor) : 0;
+    double mscale = each > 0 ? (wanted * (1 + each * left->mscale_all_dim) - 1) / each : INFINITY;
+    if (fabs(mscale) <= MODEL_MAX_LEFT_OUT)
+        left->mscale = mscale;
+    else if (wanted != 1)
+        hf_note(r, "no setting of a launch says attention_factor %g of yarn with factor %g: planned without", wanted,
+                left->factor);
+}
+
 /* What the type says stands beside the layers, which do not: the model's launches say it. */
 static bool leave_out(struct hf_reader *r, const struct json *box, const char *type)
 {
     struct hf_facts *f = &r->facts;
     struct model_left_out *left = &f->left_out;
-    const double most = 1e6;
+    const double most = MODEL_MAX_LEFT_OUT;
     double original = (double)f->positions;
     bool whole = true;
     *left = model_left_out_defaults;
@@ -39,6 +54,11 @@ static bool leave_out(struct hf_reader *r, const struct json *box, const char *t
     left->exact = !whole;
     if (!(left->mscale_all_dim > 0)) /* without it transformers takes neither */
         left->mscale = model_left_out_defaults.mscale;
+    double wanted;
+    if (!hf_get_double(box, "attention_factor", most, 0, &wanted, r->err))
+        return false;
+    if (hf_given(box, "attention_factor") && strcmp(type, "yarn") == 0)
+        take_attention_factor(r, wanted);
     return true;
 }
 
