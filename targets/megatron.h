@@ -76,6 +76,8 @@ bool megatron_is_idle(const char *flag);
 /* Megatron-Bridge's: a file or a command line of it. */
 bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const char *name, const char *text,
                           size_t length, struct error *err);
+/* The provider's own specification is one layer without latent attention, repeated: whether the model is another. */
+bool megatron_has_specs(const struct megatron_args *args);
 
 /* ---- the model ---- */
 /* Settings that describe the model, in the arena. False: something of it has no setting; `why` says what, and has

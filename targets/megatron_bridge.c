@@ -58,10 +58,9 @@ static const char *precision_of(const struct megatron_args *args)
                                                                  : "fp16_mixed";
 }
 
-/* The provider's own specification is one layer without latent attention, repeated. */
-static bool has_layer_specs(const struct megatron_args *args)
+bool megatron_has_specs(const struct megatron_args *args)
 {
-    return args->latent || args->expert_pattern;
+    return args->latent || (args->expert_pattern && strcmp(args->expert_pattern, "1") != 0);
 }
 
 static void put_model(struct text *out, const struct megatron_args *args)
@@ -71,7 +70,8 @@ static void put_model(struct text *out, const struct megatron_args *args)
                 "num_attention_heads=%lld,\n    )\n",
                 args->latent ? "MLAModelProvider" : "GPTModelProvider", (long long)args->layers,
                 (long long)args->hidden, (long long)args->heads);
-    if (has_layer_specs(args)) /* a layer that predicts further tokens takes the last one's (mtp_block_spec) */
+    /* a layer that predicts further tokens takes the last one's (mtp_block_spec) */
+    if (megatron_has_specs(args))
         text_add(out, "    cfg.model.transformer_layer_spec = partial(get_gpt_decoder_block_spec, "
                       "use_transformer_engine=True)\n");
     if (args->grouped_query)
@@ -129,11 +129,11 @@ static void put_recipe(struct text *out, const struct megatron_args *args, const
         "def pretrain_%lldgpu_config():\n"
         "    cfg = _pretrain_common()\n",
         (long long)launch_devices(launch), (long long)launch_devices_per_node(launch, context),
-        (long long)launch_nodes(launch, context), has_layer_specs(args) ? "from functools import partial\n" : "",
+        (long long)launch_nodes(launch, context), megatron_has_specs(args) ? "from functools import partial\n" : "",
         says_dtypes(args) ? "import torch\n" : "",
         args->squared_relu ? "from megatron.core.activations import squared_relu\n" : "",
-        has_layer_specs(args) ? "from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec\n"
-                              : "",
+        megatron_has_specs(args) ? "from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec\n"
+                                 : "",
         args->latent ? "mla_provider import MLAModelProvider" : "gpt_provider import GPTModelProvider",
         (long long)launch_devices(launch));
     put_model(out, args);

@@ -19,10 +19,11 @@ struct recipe {
     struct arena *arena;
     const char *name;
     int line;
-    bool gated, named;      /* named: what is read now is what a recipe sets that was named */
-    bool reduces;           /* the precision says in which type gradients are reduced, whatever ddp says */
-    bool renames;           /* a recipe may be imported by another name */
-    const char *text, *end; /* all that is read */
+    bool gated, named;        /* named: what is read now is what a recipe sets that was named */
+    bool reduces;             /* the precision says in which type gradients are reduced, whatever ddp says */
+    bool renames;             /* a recipe may be imported by another name */
+    bool provides, specifies; /* the text makes its own provider; what a layer of it is made of is said */
+    const char *text, *end;   /* all that is read */
     struct error *err;
 };
 
@@ -100,6 +101,8 @@ static bool set_own(struct recipe *r, const char *path, const char *value)
 {
     struct megatron_args *a = r->args;
     bool yes = strcmp(value, "True") == 0 || strcmp(value, "true") == 0;
+    if (strcmp(path, "model.transformer_layer_spec") == 0)
+        r->specifies = !is_off(value);
     if (strcmp(path, "model.gated_linear_unit") == 0)
         r->gated = yes;
     else if (strcmp(path, "model.activation_func") == 0)
@@ -304,8 +307,9 @@ static bool read_setting(struct recipe *r, const char *path, size_t length, cons
     snprintf(full, sizeof full, "%s%s%.*s", around, *around ? "." : "", (int)length, path);
     snprintf(word, sizeof word, "%.*s", (int)(end - value), value);
     bool known = own || *around || memchr(path, '.', length) || strcmp(full, "mixed_precision") == 0;
-    if (begins(word, "MLAModelProvider"))
-        r->args->latent = true;
+    bool latent = begins(word, "MLAModelProvider("), provides = latent || begins(word, "GPTModelProvider(");
+    r->args->latent = r->args->latent || latent;
+    r->provides = r->provides || provides;
     const char *call = strchr(word, '(');
     if (!known)
         return read_call(r, value, end); /* a variable of the recipe's own */
@@ -532,6 +536,10 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
             "%s: expected a recipe of Megatron-Bridge, with lines such as cfg.model.tensor_model_parallel_size = 4; "
             "found none",
             name);
+    if (r.provides && !r.specifies && megatron_has_specs(&args) &&
+        !add_unknown(&r, "model.transformer_layer_spec (absent: Megatron-Bridge's own is one layer without latent "
+                         "attention, the same for every block; others are priced)"))
+        return false;
     args.swiglu = args.swiglu && r.gated;
     args.qk_norm = args.qk_norm || args.latent;
     args.overlap_gather = args.overlap_gather && args.overlap_reduce && args.sharded_optimizer;
