@@ -395,6 +395,8 @@ static bool set_sharding(struct launch_read *out, struct arena *arena, const str
 static bool set_memory(struct launch_read *out, struct arena *arena, const struct megatron_args *a, const char *name,
                        struct error *err)
 {
+    static const char gathers[] = "--moe-token-dispatcher-type allgather (alltoall is priced: a token is sent to each "
+                                  "expert that it chooses, not to each rank of experts)";
     struct launch *l = &out->launch;
     bool selective = a->recompute_activations || text_is(a->granularity, "selective");
     l->recompute = RECOMPUTE_NONE;
@@ -417,8 +419,7 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     if (a->optimizer_offload && a->offload_fraction < 1 &&
         !say_unknown(out, arena, "--optimizer-offload-fraction (all of the optimizer's state is taken here)", err))
         return false;
-    if (l->expert > 1 && text_is(a->dispatcher, "allgather") &&
-        !say_unknown(out, arena, "--moe-token-dispatcher-type allgather (alltoall is priced, which moves less)", err))
+    if (l->expert > 1 && text_is(a->dispatcher, "allgather") && !say_unknown(out, arena, gathers, err))
         return false;
     int64_t usual = max_i64(40000000, 1000000 * l->data);
     l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS
