@@ -75,8 +75,16 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
         "    files = [path for kind in (\"*.safetensors\", \"pytorch_model*.bin\") for path in "
         "glob.glob(os.path.join(job.model, kind))]\n"
         "    if files or not os.path.isdir(job.model):\n"
-        "        model, loaded = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype, "
-        "output_loading_info=True)\n"
+        "        model, loaded = AutoModelForCausalLM.from_pretrained(\n"
+        "            job.model,\n"
+        "            config=config,\n"
+        "            dtype=dtype,\n"
+        "            output_loading_info=True,\n"
+        "            key_mapping={r\"^language_model\\.\": \"\", r\"^model\\.language_model\\.\": \"model.\"},"
+        "  # of towers' checkpoints\n");
+    text_add(
+        out,
+        "        )\n"
         "        if loaded[\"missing_keys\"]:\n"
         "            raise SystemExit(f\"{job.model} lacks {len(loaded['missing_keys'])} weights of the model, \"\n"
         "                             f\"one of them {min(loaded['missing_keys'])}\")\n"

@@ -56,7 +56,13 @@ def main():
     dtype = torch.bfloat16 if arguments.bf16 else torch.float32
     files = [path for kind in ("*.safetensors", "pytorch_model*.bin") for path in glob.glob(os.path.join(job.model, kind))]
     if files or not os.path.isdir(job.model):
-        model, loaded = AutoModelForCausalLM.from_pretrained(job.model, config=config, dtype=dtype, output_loading_info=True)
+        model, loaded = AutoModelForCausalLM.from_pretrained(
+            job.model,
+            config=config,
+            dtype=dtype,
+            output_loading_info=True,
+            key_mapping={r"^language_model\.": "", r"^model\.language_model\.": "model."},  # of towers' checkpoints
+        )
         if loaded["missing_keys"]:
             raise SystemExit(f"{job.model} lacks {len(loaded['missing_keys'])} weights of the model, "
                              f"one of them {min(loaded['missing_keys'])}")
