@@ -82,6 +82,10 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
         "            output_loading_info=True,\n"
         "            key_mapping={r\"^language_model\\.\": \"\", r\"^model\\.language_model\\.\": \"model.\"},"
         "  # of towers' checkpoints\n");
+    text_add(out, adapts
+                      ? "            adapter_kwargs={\"subfolder\": \"none\"},  # adapter_config.json beside it says "
+                        "what is made below\n"
+                      : "");
     text_add(
         out,
         "        )\n"

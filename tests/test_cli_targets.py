@@ -316,10 +316,11 @@ def adapted(folder):
         code, _, err = cleave("plan", "llama-2-7b-lora", *job, "--target", target, "--launch", folder / target)
         script = (folder / target / "train.py").read_text() if code == 0 else err
         compile(script, "train.py", "exec")
-        check(f"{target}: adapters", all(words in script for words in ("r=8,", "lora_alpha=16,", '["q_proj", "v_proj"]', "get_peft_model(", "key_mapping={")), script)
+        check(f"{target}: adapters", all(words in script for words in ("r=8,", "lora_alpha=16,", '["q_proj", "v_proj"]', "get_peft_model(",
+                                                                              'adapter_kwargs={"subfolder"', "key_mapping={")), script)
         code, _, err = cleave("plan", "llama-2-7b", *job, "--target", target, "--launch", folder / "all")
         script = (folder / "all" / "train.py").read_text() if code == 0 else err
-        check(f"{target}: all weights", "key_mapping={" in script and "peft" not in script, script)
+        check(f"{target}: all weights", "key_mapping={" in script and "peft" not in script and "adapter_kwargs" not in script, script)
     code, out, err = cleave("estimate", "llama-3-8b", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--seq", 4096, "--zero", 3, "--framework",
                             "deepspeed-transformers", "--json")
     peak = json.loads(out)["predicted"]["peak_bytes"][0] / 2**30 if code == 0 else 0
