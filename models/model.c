@@ -35,10 +35,14 @@ struct model *model_new(const struct model_head *head)
     model->tied_embedding = head->tied_embedding;
     model->init_std = head->init_std;
     model->left_out = head->left_out;
-    if (head->left_out.positions)
-        model->left_out.positions = arena_strdup(&model->arena, head->left_out.positions);
+    const char **words[] = { &model->left_out.positions, &model->left_out.adapter_init,
+                             &model->left_out.adapter_modules };
+    bool kept = true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (*words[i])
+            kept = (*words[i] = arena_strdup(&model->arena, *words[i])) && kept;
     model->shelf = graph_shelf_new();
-    if (model->name && model->shelf && !head->left_out.positions == !model->left_out.positions)
+    if (model->name && model->shelf && kept)
         return model;
     model_free(model);
     return NULL;

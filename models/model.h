@@ -47,6 +47,10 @@ struct model_left_out {
     double mscale, mscale_all_dim; /* a given attention_factor is an mscale, which may be negative */
     bool exact;                    /* the bounds between waves are not rounded */
     int64_t further_blocks;        /* that predict further tokens */
+    /* of adapters, as PEFT has them: what it drops of their input; what they begin with, NULL: its own; the names of
+     * their matrices between commas, or "all-linear", NULL: the layers' */
+    double adapter_dropout;
+    const char *adapter_init, *adapter_modules;
 };
 extern const struct model_left_out model_left_out_defaults;
 

@@ -79,7 +79,7 @@ enum { HEAD_FIELDS = sizeof head_fields / sizeof *head_fields };
 #define AT(field) .offset = offsetof(struct model_left_out, field)
 #define POSITIVE(name, field, text)                                                                                    \
     {                                                                                                                  \
-        .key = name, .type = FIELD_DOUBLE, AT(field), .min = 0, .max = MODEL_MAX_LEFT_OUT, .doc = text                   \
+        .key = name, .type = FIELD_DOUBLE, AT(field), .min = 0, .max = MODEL_MAX_LEFT_OUT, .doc = text                 \
     }
 static const struct json_field left_out_fields[] = {
     { .key = "positions",
@@ -112,6 +112,20 @@ static const struct json_field left_out_fields[] = {
       .min = 0,
       .max = MODEL_MAX_LAYERS,
       .doc = "Blocks that predict further tokens (multi-token prediction); 0 if absent." },
+    { .key = "adapter_dropout",
+      .type = FIELD_DOUBLE,
+      AT(adapter_dropout),
+      .min = 0,
+      .max = 1,
+      .doc = "Of adapters: share of their input that is dropped (PEFT's lora_dropout); 0 if absent." },
+    { .key = "adapter_init",
+      .type = FIELD_STRING,
+      AT(adapter_init),
+      .doc = "Of adapters: what they begin with (PEFT's init_lora_weights); as PEFT does if absent." },
+    { .key = "adapter_modules",
+      .type = FIELD_STRING,
+      AT(adapter_modules),
+      .doc = "Of adapters: names of their matrices in the file, between commas; as the layers say if absent." },
 };
 #undef POSITIVE
 #undef AT
@@ -373,7 +387,8 @@ bool model_read(struct model **out, const char *name, const char *text, size_t l
 
 static void write_left_out(struct json_writer *w, const struct model_left_out *left_out)
 {
-    if (!left_out->positions && !left_out->further_blocks)
+    if (!left_out->positions && !left_out->further_blocks && !(left_out->adapter_dropout > 0) &&
+        !left_out->adapter_init && !left_out->adapter_modules)
         return;
     json_write_key(w, "left_out");
     json_begin_object(w);

@@ -5,22 +5,53 @@
 #include "targets/launch_text.h"
 #include <string.h>
 
-/* Adapters, which PEFT puts beside the matrices of the model and freezes all else. */
-static void add_adapters(struct text *out, const struct decoder_adapters *adapters)
+/* A name that a model's file has, as Python's string: of what no name has nothing is left. */
+static void put_name(struct text *out, const char *name, size_t length)
 {
-    char alpha[TEXT_NUMBER_BYTES];
+    text_add(out, "\"");
+    for (size_t i = 0; i < length; i++)
+        if (strchr("-_.", name[i]) || (name[i] >= '0' && name[i] <= '9') ||
+            ((name[i] | 32) >= 'a' && (name[i] | 32) <= 'z'))
+            text_add_bytes(out, name + i, 1);
+    text_add(out, "\"");
+}
+
+/* Adapters, which PEFT puts beside the matrices of the model and freezes all else. */
+static void add_adapters(struct text *out, const struct decoder_adapters *adapters, const struct model_left_out *left)
+{
+    char number[TEXT_NUMBER_BYTES];
+    const char *names = left->adapter_modules;
     text_printf(out,
                 "    if arguments.gradient_checkpointing:  # blocks whose input needs no gradient would have none\n"
                 "        model.enable_input_require_grads()\n"
                 "    adapters = LoraConfig(\n"
                 "        task_type=\"CAUSAL_LM\",\n"
                 "        r=%lld,\n"
-                "        lora_alpha=%s,\n"
-                "        target_modules=[",
-                (long long)adapters->rank, text_double(alpha, adapters->alpha));
-    for (int i = 0; i < adapters->module_count; i++)
-        text_printf(out, "%s\"%s\"", i ? ", " : "", adapters->modules[i]);
-    text_add(out, "],\n    )\n    model = get_peft_model(model, adapters)\n");
+                "        lora_alpha=%s,\n",
+                (long long)adapters->rank, text_double(number, adapters->alpha));
+    if (left->adapter_dropout > 0)
+        text_printf(out, "        lora_dropout=%s,\n", text_double(number, left->adapter_dropout));
+    if (left->adapter_init) {
+        text_add(out, "        init_lora_weights=");
+        put_name(out, left->adapter_init, strlen(left->adapter_init));
+        text_add(out, ",\n");
+    }
+    text_add(out, "        target_modules=");
+    if (names && strcmp(names, "all-linear") == 0) {
+        put_name(out, names, strlen(names));
+    } else {
+        text_add(out, "[");
+        for (int i = 0; !names && i < adapters->module_count; i++)
+            text_printf(out, "%s\"%s\"", i ? ", " : "", adapters->modules[i]);
+        for (const char *name = names; name && *name;) {
+            size_t length = strcspn(name, ",");
+            text_add(out, name == names ? "" : ", ");
+            put_name(out, name, length);
+            name += length + (name[length] == ',');
+        }
+        text_add(out, "]");
+    }
+    text_add(out, ",\n    )\n    model = get_peft_model(model, adapters)\n");
 }
 
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
@@ -98,7 +129,7 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
         "flush=True)\n"
         "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
     if (adapts)
-        add_adapters(out, &adapters);
+        add_adapters(out, &adapters, &context->model->left_out);
     text_add(out, "    data = RandomTokens(config.vocab_size, job.max_length)\n"
                   "    Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()\n"
                   "    gib = torch.cuda.max_memory_reserved() / 2**30\n"

@@ -301,6 +301,12 @@ START_TEST(adapters_are_those_of_peft)
         { "{\"target_modules\":[\"q_proj\"],\"use_dora\":true}", "a.json:1:41: use_dora: only false is supported" },
         { "{\"target_modules\":[\"q_proj\"],\"peft_type\":\"IA3\"}", "a.json:1:42: peft_type: expected only \"LORA\"" },
         { "[]", "a.json:1:1: expected an object" },
+        { "{\"target_modules\":[\"query_key_value\"]}",
+          "a.json:1:19: target_modules: expected the name of a matrix that" },
+        { "{\"target_modules\":[\"q_proj\"],\"init_lora_weights\":\"pissa\"}",
+          "a.json:1:50: init_lora_weights: expected" },
+        { "{\"target_modules\":[\"q_proj\"],\"init_lora_weights\":false}",
+          "a.json:1:50: init_lora_weights: only true" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct model_reading reading = { .adapter = wrong[i].adapter,
@@ -311,6 +317,43 @@ START_TEST(adapters_are_those_of_peft)
         ck_assert(!model_read_as(&model, "c.json", LLAMA(), strlen(LLAMA()), &reading, &err));
         ck_assert_msg(strncmp(err.message, wrong[i].message, strlen(wrong[i].message)) == 0, "%s, not %s", err.message,
                       wrong[i].message);
+    }
+}
+END_TEST
+
+/* What of an adapter changes no work is kept for launches, and names are those of the model's file; rslora is a scale.
+ */
+START_TEST(adapters_keep_what_launches_say)
+{
+    static const struct {
+        const char *config, *adapter, *modules, *init;
+        double dropout, alpha;
+    } cases[] = {
+        { LLAMA(),
+          "{\"r\":4,\"lora_alpha\":16,\"use_rslora\":true,\"lora_dropout\":0.1,\"target_modules\":\"all-linear\"}",
+          NULL, NULL, 0.1, 32 },
+        { LLAMA(), "{\"target_modules\":[\"q_proj\",\"query_key_value\"],\"init_lora_weights\":true}", NULL, NULL, 0,
+          8 },
+        { NEOX(""), "{\"target_modules\":[\"query_key_value\",\"dense\"],\"init_lora_weights\":\"gaussian\"}",
+          "query_key_value,dense", "gaussian", 0, 8 },
+        { NEOX(""), "{\"target_modules\":\"all-linear\"}", "dense,query_key_value,dense_h_to_4h,dense_4h_to_h", NULL, 0,
+          8 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_reading reading = { .adapter = cases[i].adapter,
+                                         .adapter_length = strlen(cases[i].adapter),
+                                         .adapter_name = "a.json" };
+        struct model *model = import_as(cases[i].config, "c.json", &reading);
+        const struct model_left_out *left = &model->left_out;
+        const char *got[] = { left->adapter_modules, left->adapter_init },
+                   *want[] = { cases[i].modules, cases[i].init };
+        for (int k = 0; k < 2; k++)
+            ck_assert_msg(!got[k] == !want[k] && (!got[k] || strcmp(got[k], want[k]) == 0), "%zu: %s, not %s", i,
+                          got[k] ? got[k] : "none", want[k] ? want[k] : "none");
+        CHECK_NEAR(left->adapter_dropout, cases[i].dropout, 0);
+        const struct attention_layer *attention = model_unfolded_layer(model, 1)->fields;
+        CHECK_NEAR(attention->lora.alpha, cases[i].alpha, 0);
+        model_free(model);
     }
 }
 END_TEST
@@ -393,6 +436,7 @@ static Suite *suite(void)
     CHECK_ADD(s, notes_are_of_the_file);
     CHECK_ADD(s, further_tokens_are_predicted_where_it_is_asked);
     CHECK_ADD(s, adapters_are_those_of_peft);
+    CHECK_ADD(s, adapters_keep_what_launches_say);
     CHECK_ADD(s, infinity_is_read_in_foreign_files_alone);
     CHECK_ADD(s, windows_bind_where_they_are_short);
     CHECK_ADD(s, blocks_that_repeat_are_folded);

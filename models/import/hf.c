@@ -440,6 +440,9 @@ static bool make(struct hf_reader *r, struct model **out)
     note_quantization(r);
     if (r->facts.left_out.positions)
         head.left_out = r->facts.left_out;
+    head.left_out.adapter_dropout = r->facts.left_out.adapter_dropout;
+    head.left_out.adapter_init = r->facts.left_out.adapter_init;
+    head.left_out.adapter_modules = r->facts.left_out.adapter_modules;
     head.left_out.further_blocks = r->further ? 0 : r->facts.token_blocks;
     struct model *model = model_new(&head);
     if (!model)

@@ -1,6 +1,9 @@
 /* PEFT's adapter_config.json (Hu et al. 2021): which matrices of a frozen model have low-rank adapters. */
 #include "models/import/hf_facts.h"
+#include "models/import/hf_tensors.h"
 #include "models/kinds/lora.h"
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { Q = 1, K = 2, V = 4, O = 8, GATE = 1, UP = 2, DOWN = 4 };
@@ -40,36 +43,136 @@ static const struct {
     { "all-linear", Q | K | V | O, GATE | UP | DOWN, false },
 };
 
-static bool read_module(struct hf_reader *r, const struct json *at, int *attention, int *mlp)
+enum { MODULES = sizeof modules / sizeof *modules, ALL_LINEAR = MODULES - 1 };
+
+/* What has adapters: bits of the kinds' lists, and names as the file has them, between commas. */
+struct adapted {
+    int attention, mlp, count;
+    struct text names;
+    bool renamed; /* a name is none of the kinds' own */
+};
+
+/* The bits of a name that a matrix of the model has. Of families without a table of tensors any is taken for one. */
+static void find_module(const struct hf_reader *r, size_t module, int *attention, int *mlp)
 {
-    const char *name;
-    if (!json_string(at, &name, r->err))
-        return false;
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (strcmp(modules[i].name, name) == 0) {
-            *attention |= modules[i].attention;
-            *mlp |= modules[i].mlp;
-            if (modules[i].fused)
-                hf_note(r, "%s is several matrices here, with an adapter each", name);
-            return true;
-        }
-    return json_fail(at, r->err,
-                     "expected the name of a matrix of attention or of a dense network such as \"q_proj\", or "
-                     "\"all-linear\", found \"%.64s\": no other matrix can have an adapter",
-                     name);
+    const char *type = NULL;
+    const struct json *at = hf_given(r->root, "model_type");
+    bool named = at && json_type(at) == JSON_STRING && json_string(at, &type, r->err);
+    const struct hf_tensor_names *family = named ? hf_tensor_names_of(type) : NULL;
+    char inside[64];
+    snprintf(inside, sizeof inside, ".%s.weight", modules[module].name);
+    *attention = family ? 0 : modules[module].attention;
+    *mlp = family ? 0 : modules[module].mlp;
+    for (int g = 0; family && g < HF_ROW_GROUPS && family->groups[g]; g++)
+        for (const struct hf_tensor_row *row = family->groups[g]; row->kind; row++)
+            if (strstr(row->name, inside)) {
+                *attention |= strcmp(row->kind, "attention") == 0 ? modules[module].attention : 0;
+                *mlp |= strcmp(row->kind, "attention") == 0 ? 0 : modules[module].mlp;
+            }
 }
 
-static bool read_modules(struct hf_reader *r, const struct json *root, int *attention, int *mlp)
+static void add_module(struct hf_reader *r, struct adapted *out, size_t module, int attention, int mlp)
+{
+    static const char own[] = " q_proj k_proj v_proj o_proj gate_proj up_proj down_proj ";
+    char between[64];
+    snprintf(between, sizeof between, " %s ", modules[module].name);
+    out->renamed = out->renamed || !strstr(own, between);
+    text_printf(&out->names, "%s%s", out->count++ ? "," : "", modules[module].name);
+    out->attention |= attention;
+    out->mlp |= mlp;
+    if (modules[module].fused)
+        hf_note(r, "%s is several matrices here, with an adapter each", modules[module].name);
+}
+
+/* Every matrix that the family's table names; without a table PEFT finds them, but not among experts. */
+static void add_all(struct hf_reader *r, struct adapted *out)
+{
+    int attention, mlp;
+    find_module(r, ALL_LINEAR, &attention, &mlp);
+    if (attention | mlp) {
+        if (r->facts.experts)
+            out->attention |= attention, out->mlp |= mlp, out->count++;
+        else
+            add_module(r, out, ALL_LINEAR, attention, mlp);
+        return;
+    }
+    for (size_t i = 0; i < ALL_LINEAR; i++) {
+        find_module(r, i, &attention, &mlp);
+        if (attention | mlp)
+            add_module(r, out, i, attention, mlp);
+    }
+}
+
+static bool read_module(struct hf_reader *r, const struct json *at, struct adapted *out)
+{
+    const char *name;
+    size_t i = 0;
+    int attention, mlp;
+    if (!json_string(at, &name, r->err))
+        return false;
+    while (i < MODULES && strcmp(modules[i].name, name) != 0)
+        i++;
+    if (i == MODULES)
+        return json_fail(at, r->err,
+                         "expected the name of a matrix of attention or of a dense network such as \"q_proj\", or "
+                         "\"all-linear\", found \"%.64s\": no other matrix can have an adapter",
+                         name);
+    if (i == ALL_LINEAR) {
+        add_all(r, out);
+        return true;
+    }
+    find_module(r, i, &attention, &mlp);
+    if (attention | mlp)
+        add_module(r, out, i, attention, mlp);
+    else
+        hf_note(r, "%s is no matrix of the model: PEFT passes over it", name);
+    return true;
+}
+
+static bool read_modules(struct hf_reader *r, const struct json *root, struct adapted *out)
 {
     const struct json *list;
     if (!json_require(root, "target_modules", &list, r->err))
         return false;
-    if (json_type(list) != JSON_ARRAY)
-        return read_module(r, list, attention, mlp);
-    for (int i = 0; i < json_count(list); i++)
-        if (!read_module(r, json_at(list, i), attention, mlp))
+    bool whole = json_type(list) != JSON_ARRAY;
+    int count = whole ? 1 : json_count(list);
+    for (int i = 0; i < count; i++)
+        if (!read_module(r, whole ? list : json_at(list, i), out))
             return false;
-    return json_count(list) > 0 || json_fail(list, r->err, "expected at least one matrix, found none");
+    if (count == 0)
+        return json_fail(list, r->err, "expected at least one matrix, found none");
+    return out->count > 0 ||
+           json_fail(list, r->err, "expected the name of a matrix that the model has: PEFT refuses others");
+}
+
+/* What an adapter begins with and drops changes neither shapes nor work to speak of: launches say it. */
+static bool read_beside(struct hf_reader *r, const struct json *root, struct lora *lora)
+{
+    static const char *const inits[] = { "gaussian", "orthogonal", NULL };
+    struct model_left_out *left = &r->facts.left_out;
+    const struct json *init = hf_given(root, "init_lora_weights");
+    bool scaled, random = true;
+    if (!hf_get_bool(root, "use_rslora", false, &scaled, r->err) ||
+        !hf_get_double(root, "lora_dropout", 1, 0, &left->adapter_dropout, r->err))
+        return false;
+    if (scaled) { /* peft/tuners/lora/layer.py: alpha over the root of the rank */
+        lora->alpha *= sqrt((double)lora->rank);
+        hf_note(r, "use_rslora is planned and written as the lora_alpha that scales alike, %g", lora->alpha);
+    }
+    if (left->adapter_dropout > 0)
+        hf_note(r, "lora_dropout %g is written into launches; its time and memory are not predicted",
+                left->adapter_dropout);
+    if (!init || json_type(init) != JSON_STRING)
+        return !init ||
+               (json_bool(init, &random, r->err) &&
+                (random || json_fail(init, r->err, "only true, \"gaussian\" and \"orthogonal\" are supported")));
+    const char *word;
+    if (!hf_need_word(root, "init_lora_weights", inits[0], inits, r->err) || !json_string(init, &word, r->err))
+        return false; /* others change the frozen weights */
+    for (int i = 0; inits[i]; i++)
+        if (strcmp(inits[i], word) == 0)
+            left->adapter_init = inits[i];
+    return true;
 }
 
 /* What would train more than the adapters, or others. */
@@ -89,15 +192,27 @@ static bool check_rest(struct hf_reader *r, const struct json *root)
     return true;
 }
 
+static bool take_modules(struct hf_reader *r, const struct json *root, struct adapted *out)
+{
+    bool good = read_modules(r, root, out);
+    if (good && out->renamed)
+        r->facts.left_out.adapter_modules =
+            out->names.failed ? NULL : arena_strdup(&r->arena, out->names.data ? out->names.data : "");
+    bool lost = good && out->renamed && !r->facts.left_out.adapter_modules;
+    text_free(&out->names);
+    return lost ? fail_memory(r->err) : good;
+}
+
 bool hf_adapt(struct hf_reader *r, const struct json *root)
 {
     struct lora lora = { 0 };
-    int attention = 0, mlp = 0;
+    struct adapted adapted = { 0 };
     bool some = false;
     if (!hf_expect_object(root, r->err) || !check_rest(r, root) || !hf_get_size(root, "r", 8, &lora.rank, r->err) ||
-        !hf_get_double(root, "lora_alpha", 1e6, LORA_ALPHA, &lora.alpha, r->err) ||
-        !read_modules(r, root, &attention, &mlp))
+        !hf_get_double(root, "lora_alpha", 1e6, LORA_ALPHA, &lora.alpha, r->err) || !read_beside(r, root, &lora) ||
+        !take_modules(r, root, &adapted))
         return false;
+    const int attention = adapted.attention, mlp = adapted.mlp;
     if (lora.rank > 1 << 20 || lora.alpha < 1e-6)
         return json_fail(root, r->err, "expected a rank r up to %d and a positive lora_alpha, found %lld and %g",
                          1 << 20, (long long)lora.rank, lora.alpha);
