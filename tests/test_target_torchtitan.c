@@ -369,6 +369,27 @@ START_TEST(rules_refuse_by_name)
 }
 END_TEST
 
+/* Attention under context parallelism is priced as it is shared out evenly, by either balancer. */
+START_TEST(other_balancers_are_not_understood)
+{
+    static const struct {
+        const char *text;
+        int unknown;
+    } cases[] = { { "--parallelism.context_parallel_degree 2 --parallelism.context_parallel_load_balancer None", 1 },
+                  { "--parallelism.context_parallel_degree 2 --parallelism.context_parallel_load_balancer headtail",
+                    0 },
+                  { "--parallelism.context_parallel_degree 2 --parallelism.context_parallel_load_balancer ptrr", 0 },
+                  { "--parallelism.context_parallel_degree 2", 0 },
+                  { "--parallelism.context_parallel_degree 1 --parallelism.context_parallel_load_balancer None", 0 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct launch_read r = read_text(target_find("torchtitan"), &arena, "args", cases[i].text);
+        ck_assert_msg(r.unknown_count == cases[i].unknown, "%s: %d", cases[i].text, r.unknown_count);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 static Suite *target_torchtitan_suite(void)
 {
     Suite *s = suite_create("target_torchtitan");
@@ -380,6 +401,7 @@ static Suite *target_torchtitan_suite(void)
     CHECK_ADD(s, recipes_of_users_are_read);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
+    CHECK_ADD(s, other_balancers_are_not_understood);
     return s;
 }
 

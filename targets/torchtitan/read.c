@@ -134,8 +134,7 @@ static bool read_base(struct reading *r)
                 family = m->module;
         }
     }
-    static const char *const plain[] = { "[]", "", NULL };
-    settings_keep_unusual(&r->settings, "model.converters", plain); /* float8 is another price */
+    settings_keep_unusual(&r->settings, "model.converters", (const char *const[]){ "[]", "", NULL }); /* float8 */
     settings_take_all(&r->settings, (const char *const[]){ "model_spec", "model.", NULL });
     kind = registry ? registry->value : kind;
     if (r->form == FORM_OPTIONS && family && strcmp(family, "cleave_recipe") == 0)
@@ -365,6 +364,9 @@ static bool read_degrees(struct reading *r)
         return false;
     r->out->ignored_count += ignored;
     const struct setting *rotate = take_text(r, "context_parallel_rotate_method");
+    static const char *const balanced[] = { "headtail", "ptrr", NULL }; /* as attention is priced */
+    if (launch->context > 1)
+        settings_keep_unusual(&r->settings, "parallelism.context_parallel_load_balancer", balanced);
     if (rotate && launch->context > 1)
         launch->context_dimension = strcmp(rotate->value, "alltoall") == 0 ? DIM_cp_ring : DIM_cp_gather;
     launch->sequence_parallel = sp && launch->tensor > 1;
@@ -520,8 +522,7 @@ static bool read_rest(struct reading *r)
 
 /* Understood, and without effect on time and memory. */
 static const char *const ignored[] = { "job.",
-                                       "profiler.",
-                                       "profiling.",
+                                       "profil",
                                        "metrics.",
                                        "tokenizer",
                                        "dataloader",
@@ -590,8 +591,7 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
                                           "settings of torchtitan, such as training.local_batch_size or "
                                           "parallelism.tensor_parallel_degree",
                                           err);
-    if (good && !settings_left(&r.settings, &out->unknown_count, &out->unknown))
-        good = fail_memory(err);
+    good = good && (settings_left(&r.settings, &out->unknown_count, &out->unknown) || fail_memory(err));
     if (!good) {
         model_free(out->model);
         out->model = NULL;
