@@ -1,6 +1,7 @@
 /* Where a model's description lies that people name as they do elsewhere: by its folder, or by its place on a hub. */
 #include "base/text.h"
 #include "cli/inputs.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,6 +9,13 @@ static bool exists(const char *path, bool folder)
 {
     struct stat status;
     return stat(path, &status) == 0 && (folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
+}
+
+/* What is there and no file, or may not be looked at, is not meant as a name on a hub. */
+static bool is_missing(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 const char *inputs_model_path(struct inputs *in, const char *name, struct error *err)
@@ -26,7 +34,7 @@ const char *inputs_model_path(struct inputs *in, const char *name, struct error 
             fail_memory(err);
         return found;
     }
-    if (hub && !exists(name, false)) {
+    if (hub && is_missing(name)) {
         fail(err,
              "%s: expected a file, found none; of a model on the Hugging Face hub its config.json is wanted: "
              "`hf download %s config.json --local-dir %s`, then give %s",

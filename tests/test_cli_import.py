@@ -63,6 +63,8 @@ def adapters(folder):
     said("the folder alone", 0, "2048 of them trainable", "plan", folder, *job)
     said("a folder without", 2, "expected a file, found a directory", "plan", os.path.dirname(os.path.abspath(__file__)), *job)
     said("a name on a hub", 2, "hf download someone/zebra-7B config.json --local-dir zebra-7B", "plan", "someone/zebra-7B", *job)
+    there = run("plan", "dev/null", *job, cwd="/")
+    check("what is there is no name on a hub", there.returncode == 2 and "hf download" not in there.stderr, there)
     silent = run("plan", folder / "m.json", *job)
     check("a native model has its own", "2048 of them trainable" in silent.stdout and "beside it" not in silent.stderr, silent)
     (folder / "other.json").write_text(json.dumps({"r": 4, "target_modules": ["w1"]}))
