@@ -226,7 +226,7 @@ static bool take_logs(struct calibrating *c, struct error *err)
 
 static bool price_job(struct row_price *out, struct calibrating *c, const struct calibration *trial, struct error *err)
 {
-    struct inputs in = { .cli = c->cli };
+    struct inputs in = { .cli = c->cli, .silent = true };
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     int64_t batch;

@@ -194,9 +194,9 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
         return false;
     in->reading.notes = &notes;
     bool ok = model_read_as(&in->model, path, text, length, &in->reading, err);
-    if (ok && !named && in->reading.adapter && in->reading.foreign)
+    if (ok && !in->silent && !named && in->reading.adapter && in->reading.foreign)
         fprintf(in->cli->talk, "note: with the adapters of %s, which lies beside it\n", in->reading.adapter_name);
-    if (ok && notes.data)
+    if (ok && !in->silent && notes.data)
         fputs(notes.data, in->cli->talk);
     text_free(&notes);
     in->reading.notes = NULL;

@@ -29,6 +29,7 @@ struct inputs {
     int calibration_count;
     const char *lacks_bf16;     /* a device for which the dtype is not bf16 by default; NULL: it is, or was stated */
     bool corrects_some;         /* what no calibration speaks of is priced as without: where many jobs are asked of */
+    bool silent;                /* notes about the model were said when it was read before */
     bool runs;                  /* cleave runs the plan itself, whatever framework it was made for */
     bool withholds;             /* memory that plans could have was kept from them, so that they take little of it */
     struct framework framework; /* read if facts.framework points to it */

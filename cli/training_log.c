@@ -16,18 +16,28 @@ static const struct phrase {
 } phrases[] = {
     { TRAINING_LOG_MEGATRON, TOLD_STEP_MS, "elapsed time per iteration (ms): ", "", 1 },
     { TRAINING_LOG_MEGATRON, TOLD_BATCH, "global batch size: ", "", 1 },
-    { TRAINING_LOG_MEGATRON, TOLD_PEAK, "| max allocated: ", "", 1 << 20 }, /* what it calls MB is 2^20 bytes */
+    { TRAINING_LOG_MEGATRON, TOLD_PEAK, "| max allocated: ", "", 1 << 20 },       /* what it calls MB is 2^20 bytes */
+    { TRAINING_LOG_MEGATRON, TOLD_PEAK, ": at most ", " GiB reserved", 1 << 30 }, /* launches' own train.py */
     { TRAINING_LOG_TORCHTITAN, TOLD_TOKENS, "tps: ", "", 1 },
     { TRAINING_LOG_TORCHTITAN, TOLD_PEAK, "memory: ", "GiB", 1 << 30 },
     { TRAINING_LOG_DEEPSPEED, TOLD_SAMPLES, "CurrSamplesPerSec=", "", 1 },
     { TRAINING_LOG_DEEPSPEED, TOLD_PEAK, "MaxMemAllocated=", "GB", 1 << 30 }, /* 2^30, too */
 };
 /* Lines that have none of these say nothing, whatever else they have: "memory: " alone is anybody's. */
-static const char *const marks[TRAINING_LOG_COUNT][2] = {
-    [TRAINING_LOG_MEGATRON] = { "elapsed time per iteration (ms): ", "| max allocated: " },
-    [TRAINING_LOG_TORCHTITAN] = { "tps: ", "tps: " },
-    [TRAINING_LOG_DEEPSPEED] = { "CurrSamplesPerSec=", "CurrSamplesPerSec=" },
+enum { MARKS = 3 };
+static const char *const marks[TRAINING_LOG_COUNT][MARKS] = {
+    [TRAINING_LOG_MEGATRON] = { "elapsed time per iteration (ms): ", "| max allocated: ", " GiB reserved" },
+    [TRAINING_LOG_TORCHTITAN] = { "tps: " },
+    [TRAINING_LOG_DEEPSPEED] = { "CurrSamplesPerSec=" },
 };
+
+static bool is_marked(enum training_log_kind kind, const char *line)
+{
+    bool marked = false;
+    for (int i = 0; i < MARKS && marks[kind][i]; i++)
+        marked = marked || strstr(line, marks[kind][i]);
+    return marked;
+}
 
 /* What was told of steps: milliseconds of one, tokens or samples a second. */
 struct rates {
@@ -103,11 +113,13 @@ static bool read_line(struct reading *r, const char *line, int number, struct er
 {
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
         const struct phrase *phrase = &phrases[i];
-        const char *const *mark = marks[phrase->kind], *at = strstr(line, phrase->words), *end;
+        const char *at = strstr(line, phrase->words), *end;
         double value;
-        if (!at || (!strstr(line, mark[0]) && !strstr(line, mark[1])))
+        if (!at || !is_marked(phrase->kind, line))
             continue;
         at += strlen(phrase->words);
+        if (strncmp(at, "0.00 GiB reserved", 17) == 0) /* on processors */
+            continue;
         if (!read_grouped(at, &value, &end) || strncmp(end, phrase->unit, strlen(phrase->unit)) != 0)
             return fail(err, "%s:%d:%d: expected a positive number%s%s behind \"%s\", found '%.20s'", r->name, number,
                         (int)(at - line) + 1, *phrase->unit ? " of " : "", phrase->unit, phrase->words, at);

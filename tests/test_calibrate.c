@@ -36,6 +36,17 @@ START_TEST(logs_say_steps_and_peaks)
     ck_assert(deepspeed.kind == TRAINING_LOG_DEEPSPEED && deepspeed.step_count == 3);
     CHECK_NEAR(training_log_step_s(&deepspeed, 32, 1024, 8), 32 / 19.26, 1e-9);
     ck_assert_int_eq(deepspeed.peak_bytes, (int64_t)(28.76 * 1073741824));
+    /* as train.py of a launch prints it, on each rank; on processors it is nothing */
+    static const char *const own[] = { "elapsed time per iteration (ms): 5\nrank 0: at most 21.25 GiB reserved\n"
+                                       "rank 1: at most 21.50 GiB reserved in the last step\n",
+                                       "elapsed time per iteration (ms): 5\nrank 0: at most 0.00 GiB reserved\n" };
+    for (int i = 0; i < 2; i++) {
+        struct training_log log;
+        struct error err = { 0 };
+        ck_assert_msg(training_log_read(&log, "own", own[i], strlen(own[i]), &err), "%s", err.message);
+        ck_assert_int_eq(log.step_count, 1);
+        ck_assert_int_eq(log.peak_bytes, i == 0 ? 43 * (INT64_C(1) << 29) : 0);
+    }
 }
 END_TEST
 

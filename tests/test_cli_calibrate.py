@@ -109,6 +109,12 @@ def logs(folder):
         if name == "megatron":  # scripts of transformers print such lines, too
             other = run("calibrate", *[word if word != "torchtitan" else "accelerate-fsdp2" for word in words], "--log", LOG / f"log_{name}.txt", "-o", folder / "other.json")
             check("whose lines", other.returncode == 0 and "steps of accelerate-fsdp2, " in other.stderr, other)
+        if name == "megatron":  # a model is read for each price, and what is noted of it said once
+            llama = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 256}
+            (folder / "config.json").write_text(json.dumps(llama))
+            (folder / "adapter_config.json").write_text(json.dumps({"r": 4, "target_modules": ["q_proj"], "lora_dropout": 0.1}))
+            noted = run("calibrate", folder / "config.json", *words[1:], "--log", LOG / f"log_{name}.txt", "-o", folder / "other.json")
+            check("notes once", noted.returncode == 0 and noted.stderr.count("note: ") == 3, noted)
         told = json.loads(result.stdout)
         check(f"{name} comes nearer", told["rows"] == 1 and told["after"]["mape"] < told["before"]["mape"], result)
         before, after = (json.loads(run("estimate", *words, "--json", *more).stdout)["predicted"] for more in ([], ["--profile", found]))
