@@ -16,11 +16,13 @@ static inline int64_t launch_micro_batches(const struct launch *launch)
  * many; all on one where the cluster is unknown. */
 int64_t launch_nodes(const struct launch *launch, const struct launch_context *context);
 int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context);
-/* Every target's rule: what starts the ranks has one number for all nodes. */
+/* Every target's rule: the scripts have one number for all nodes, though torchrun sums up what each one has
+ * (torch/distributed/elastic/agent/server/api.py, _assign_worker_ranks). */
 bool launch_nodes_are_alike(const struct launch *launch, const struct launch_context *context);
 #define LAUNCH_RULE_NODES                                                                                              \
     {                                                                                                                  \
-        "nodes", "all nodes have as many devices", "torch/distributed/run.py, --nproc-per-node",                       \
+        "nodes", "all nodes have as many devices",                                                                     \
+            "the scripts that are written start as many processes on each; torchrun could start others",               \
             launch_nodes_are_alike, NULL                                                                               \
     }
 /* The rule that encoders, those with a decoder, classifiers and images break, which have no launch. source: of what the
