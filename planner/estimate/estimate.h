@@ -104,11 +104,10 @@ bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct c
 /* Gives the number of micro-batches after which a further one only repeats: all stages have been full once and memory
  * has reached its peak. Replicas and copies of the model each see a share of them. */
 int estimate_settled_micro_batches(const struct plan *plan);
-/* Gives after how many micro-batches passes of chunks have repeated so many times too, whose pattern is longer; what is
- * left over of the groups is among them once, so that any such step is legal that the whole one is. */
+/* Gives so many times as many groups of micro-batches as settle, and what is left over once, so that such a step is
+ * legal where the whole one is; of passes: as many for each chunk, whose passes have a longer pattern. */
+int estimate_settled_times(const struct plan *plan, int times);
 int estimate_settled_passes(const struct plan *plan, int times);
-/* Gives twice as many whole groups of micro-batches as settle, and what is left over once. */
-int estimate_twice_settled(const struct plan *plan);
 /* Estimates the effort (struct estimate) of judging on few beforehand, right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);
 /* Estimates the instructions of that beforehand. */

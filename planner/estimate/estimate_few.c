@@ -102,26 +102,15 @@ int estimate_settled_micro_batches(const struct plan *plan)
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
 }
 
-/* Gives so many times the settled micro-batches, and once what is left over: there is one such group. */
-static int settled_times(const struct plan *plan, int times)
+int estimate_settled_times(const struct plan *plan, int times)
 {
     int settled = estimate_settled_micro_batches(plan);
     return times * settled - (times - 1) * (settled % estimate_micro_batch_unit(plan));
 }
 
-static int passes_of(const struct plan *plan)
-{
-    return schedules[plan->schedule]->grouped ? plan->chunk_count : 1;
-}
-
 int estimate_settled_passes(const struct plan *plan, int times)
 {
-    return settled_times(plan, times * passes_of(plan));
-}
-
-int estimate_twice_settled(const struct plan *plan)
-{
-    return settled_times(plan, 2);
+    return estimate_settled_times(plan, schedules[plan->schedule]->grouped ? times * plan->chunk_count : times);
 }
 
 /* Adds `more` to the step: its parts grow in proportion, but not the optimizer, which runs once, nor filling and

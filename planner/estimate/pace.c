@@ -22,8 +22,7 @@ bool pace_is_uneven(const struct plan *plan)
 bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err)
 {
     int all = plan->micro_batch_count, unit = estimate_micro_batch_unit(plan);
-    int settled = estimate_settled_passes(plan, 1),
-        few = pace_is_uneven(plan) ? estimate_settled_passes(plan, 2) : settled;
+    int settled = estimate_settled_passes(plan, 1), few = estimate_settled_passes(plan, pace_is_uneven(plan) ? 2 : 1);
     int period = (int)round_up(pace_is_uneven(plan) ? 3 * settled : ceil_div(few, 8), unit);
     *out = (struct pace){ .model = model, .plan = plan, .uneven = pace_is_uneven(plan) };
     if (!schedules[plan->schedule]->asynchronous && estimate_shortens(plan) && 2 * few + period < all) {

@@ -464,7 +464,7 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
 {
     int settled = estimate_settled_micro_batches(plan),
         middle = (int)round_up(max_i64(settled / MIDDLE_SHARE, LEAST_MIDDLE), estimate_micro_batch_unit(plan)),
-        few = estimate_twice_settled(plan) + middle;
+        few = estimate_settled_times(plan, 2) + middle;
     bool asynchronous = schedules[plan->schedule]->asynchronous, shortens = !asynchronous && micro_batches > few;
     struct arena arena = { 0 };
     struct pipeline p = { .plan = plan,

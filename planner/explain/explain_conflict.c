@@ -34,8 +34,7 @@ static struct space thrifty(const struct space *space, const struct cluster *clu
     return s;
 }
 
-/* Solves the thrifty part of the space, and the whole if asked, or where a target cannot be told what the thrifty part
- * has (ZeRO 3 over one rank beside a tensor degree), for whether there is any plan. */
+/* Solves the thrifty part of the space for any plan; the whole if asked, or where a target cannot be told that part. */
 static bool solve_on(struct explainer *e, const struct space *space, const struct facts *facts, bool whole,
                      const struct explained **out, struct error *err)
 {
