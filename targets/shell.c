@@ -483,6 +483,25 @@ static bool at_item_end(struct shell *s)
     }
 }
 
+/* (( ... )) holds where it is not zero; one that is not read whole holds. *found: it is one. */
+static bool arithmetic_command(struct shell *s, bool runs, bool *found)
+{
+    struct shell at = *s;
+    int64_t value = 0;
+    bool whole = false, inverted = says(&at, "!");
+    at.p += inverted;
+    shell_skip_blank(&at, false);
+    *found = at.end - at.p >= 2 && at.p[0] == '(' && at.p[1] == '(';
+    if (!*found)
+        return true;
+    s->p = at.p;
+    if (!shell_arithmetic(s, &value, &whole))
+        return false;
+    if (runs)
+        s->success = !whole || (value != 0) != inverted;
+    return true;
+}
+
 /* A list of && and || runs from left to right: what another && or || skips says nothing. */
 static bool run_commands(struct shell *s, bool active, enum until until)
 {
@@ -517,6 +536,13 @@ static bool run_commands(struct shell *s, bool active, enum until until)
         skipped = skipped && !found;
         if (found)
             continue;
+        if (!arithmetic_command(s, runs, &found))
+            return false;
+        if (found) {
+            ran = runs;
+            skipped = false;
+            continue;
+        }
         size_t length = function_at(s, &name);
         if (length > 0) {
             if (!define(s, name, length, runs))

@@ -10,13 +10,12 @@ static bool number_of(const char *word, long long *out)
     return end != word && !*end;
 }
 
-static bool compares(const char *left, const char *op, const char *right)
+/* pattern: the right side may be one, as between [[ and ]]; quotes, which would make it plain text, are gone. */
+static bool compares(const char *left, const char *op, const char *right, bool pattern)
 {
     long long a, b;
-    if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0)
-        return strcmp(left, right) == 0;
-    if (strcmp(op, "!=") == 0)
-        return strcmp(left, right) != 0;
+    if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0 || strcmp(op, "!=") == 0)
+        return (strcmp(left, right) == 0 || (pattern && shell_matches(right, left))) == (*op == '=');
     if (!number_of(left, &a) || !number_of(right, &b))
         return false;
     return strcmp(op, "-eq") == 0   ? a == b
@@ -29,7 +28,7 @@ static bool compares(const char *left, const char *op, const char *right)
 }
 
 /* One test without && and ||. Files are there. */
-static bool test_holds(const char *const *words, int count)
+static bool test_holds(const char *const *words, int count, bool patterns)
 {
     bool inverted = false;
     for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
@@ -40,18 +39,18 @@ static bool test_holds(const char *const *words, int count)
     else if (count == 2 && words[0][0] == '-')
         holds = *words[1];
     else if (count == 3)
-        holds = compares(words[0], words[1], words[2]);
+        holds = compares(words[0], words[1], words[2], patterns);
     return holds != inverted;
 }
 
-static bool test_all(const char *const *words, int count)
+static bool test_all(const char *const *words, int count, bool patterns)
 {
     bool holds = true, or_next = false;
     for (int first = 0; first <= count;) {
         int end = first;
         while (end < count && strcmp(words[end], "&&") != 0 && strcmp(words[end], "||") != 0)
             end++;
-        bool one = test_holds(words + first, end - first);
+        bool one = test_holds(words + first, end - first, patterns);
         holds = first == 0 ? one : or_next ? holds || one : holds && one;
         or_next = end < count && strcmp(words[end], "||") == 0;
         first = end + 1;
@@ -68,9 +67,9 @@ bool shell_succeeds(const char *const *words, int count)
     if (count > 0 && strcmp(words[0], "false") == 0)
         holds = false;
     else if (count > 1 && (strcmp(words[0], "[") == 0 || strcmp(words[0], "[[") == 0))
-        holds = test_all(words + 1, count - 1 - (words[count - 1][0] == ']'));
+        holds = test_all(words + 1, count - 1 - (words[count - 1][0] == ']'), words[0][1] == '[');
     else if (count > 1 && strcmp(words[0], "test") == 0)
-        holds = test_all(words + 1, count - 1);
+        holds = test_all(words + 1, count - 1, false);
     return holds != inverted;
 }
 

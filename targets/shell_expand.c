@@ -132,83 +132,6 @@ bool shell_redirection(struct shell *s)
     return true;
 }
 
-/* ---- sums ---- */
-
-struct sum {
-    const char *p, *end;
-    int depth;
-};
-
-static int64_t sum_of(struct sum *e, int level);
-
-static void sum_blank(struct sum *e)
-{
-    while (e->p < e->end && isspace((unsigned char)*e->p))
-        e->p++;
-}
-
-/* Numbers beyond 2^40 are nobody's. */
-static int64_t bounded(int64_t value)
-{
-    int64_t most = INT64_C(1) << 40;
-    return value > most ? most : value < -most ? -most : value;
-}
-
-static int64_t sum_unit(struct sum *e)
-{
-    int64_t value = 0;
-    sum_blank(e);
-    if (e->p < e->end && (*e->p == '-' || *e->p == '+') && e->depth < SHELL_DEPTH) {
-        bool minus = *e->p++ == '-';
-        e->depth++;
-        value = sum_unit(e);
-        e->depth--;
-        return minus ? -value : value;
-    }
-    if (e->p < e->end && *e->p == '(' && e->depth < SHELL_DEPTH) {
-        e->p++;
-        e->depth++;
-        value = sum_of(e, 0);
-        e->depth--;
-        if (e->p < e->end && *e->p == ')')
-            e->p++;
-        return value;
-    }
-    while (e->p < e->end && isdigit((unsigned char)*e->p))
-        value = bounded(value * 10 + (*e->p++ - '0'));
-    return value;
-}
-
-/* level 0: + and -; 1: *, / and %. Division by zero gives 0. */
-static int64_t sum_of(struct sum *e, int level)
-{
-    int64_t value = level == 0 ? sum_of(e, 1) : sum_unit(e);
-    for (sum_blank(e); e->p < e->end && strchr(level == 0 ? "+-" : "*/%", *e->p); sum_blank(e)) {
-        char op = *e->p++;
-        int64_t other = level == 0 ? sum_of(e, 1) : sum_unit(e);
-        switch (op) {
-        case '+':
-            value += other;
-            break;
-        case '-':
-            value -= other;
-            break;
-        case '*': {
-            int64_t product;
-            value = __builtin_mul_overflow(value, other, &product) ? 0 : product;
-            break;
-        }
-        case '/':
-            value = other ? value / other : 0;
-            break;
-        default:
-            value = other ? value % other : 0;
-        }
-        value = bounded(value);
-    }
-    return value;
-}
-
 /* ---- expansion ---- */
 
 struct fields {
@@ -375,28 +298,37 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
     return add_value(s, f, value ? value : "", quoted);
 }
 
+bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
+{
+    const char *stop = closed(s->p + 1, s->end, '(', ')'), *inside, *text;
+    struct text named = { 0 };
+    if (!stop)
+        return shell_fail(s, "(( that ends nowhere");
+    /* names may stand there without their sign */
+    for (const char *q = s->p + 2; q < stop - 2; q++) {
+        bool begins = isalpha((unsigned char)*q) || *q == '_';
+        bool bare = begins && !strchr("${", q[-1]) && !isalnum((unsigned char)q[-1]) && q[-1] != '_';
+        text_printf(&named, "%s%c", bare ? "$" : "", *q);
+    }
+    if (!shell_take(s, &named, &text) || !inner_value(s, text, strlen(text), &inside))
+        return false;
+    *whole = shell_sum(value, inside);
+    s->p = stop < s->end && *stop == ')' ? stop + 1 : stop;
+    return true;
+}
+
 /* $...: p stands at the sign. What other commands would print is empty. */
 static bool dollar(struct shell *s, struct fields *f, bool quoted)
 {
     size_t left = (size_t)(s->end - s->p);
     if (left >= 3 && s->p[1] == '(' && s->p[2] == '(') {
-        const char *stop = closed(s->p + 2, s->end, '(', ')'), *inside;
-        if (!stop)
-            return shell_fail(s, "$(( that ends nowhere");
-        /* names may stand there without their sign */
-        struct text named = { 0 };
-        for (const char *q = s->p + 3; q < stop - 2; q++) {
-            bool begins = isalpha((unsigned char)*q) || *q == '_';
-            bool bare = begins && !strchr("${", q[-1]) && !isalnum((unsigned char)q[-1]) && q[-1] != '_';
-            text_printf(&named, "%s%c", bare ? "$" : "", *q);
-        }
-        const char *text;
-        if (!shell_take(s, &named, &text) || !inner_value(s, text, strlen(text), &inside))
-            return false;
-        struct sum sum = { .p = inside, .end = inside + strlen(inside) };
+        int64_t value;
+        bool whole;
         char number[32];
-        snprintf(number, sizeof number, "%lld", (long long)sum_of(&sum, 0));
-        s->p = stop < s->end && *stop == ')' ? stop + 1 : stop;
+        s->p++;
+        if (!shell_arithmetic(s, &value, &whole))
+            return false;
+        snprintf(number, sizeof number, "%lld", (long long)value);
         return add_value(s, f, number, quoted);
     }
     if (left >= 2 && s->p[1] == '(') {

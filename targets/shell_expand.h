@@ -64,6 +64,11 @@ bool shell_redirection(struct shell *s);
 /* Adds the words that one word of the script stands for: none, one, or several where it is a list or is not quoted.
  * whole: one, an assignment's value. */
 bool shell_word(struct shell *s, struct shell_words *words, bool whole);
+/* What stands between (( and )), at the first of which p is; behind them it is then. *whole: nothing of it is left over, as
+ * assignments are, which nobody makes. */
+bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole);
+/* Likewise of the text alone, whose names have been replaced by their values. */
+bool shell_sum(int64_t *value, const char *text);
 /* What the command would say: a test what it finds, all others success. */
 bool shell_succeeds(const char *const *words, int count);
 /* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, of a class, or all

@@ -174,6 +174,15 @@ START_TEST(test_as_bash)
         "T=1; bash -c \"T=4; true --x\"; T=$((T + 1))",
         "T=1; echo \"T=4; a --x\" >/dev/null; T=$((T + 1))",
         "T=1; eval \"T=4; true --x\"; T=$((T + 1))",
+        "T=1; N=4; (( N > 4 )) && T=2 || T=3",
+        "T=1; N=2; if (( N * 2 >= 4 && N != 3 )); then T=5; fi",
+        "T=1; (( 0 )) || T=7; (( $T == 7 )) && T=$((T + 1))",
+        "T=1; [[ a == b ]] && (( 1 )) && T=4; [[ a == b ]] || (( T )) && T=$((T + 1))",
+        "T=1; (( 1 )) && echo a | cat >/dev/null && T=2; if ! (( 2 < 1 )); then T=$((T + 4)); fi",
+        "T=$(( (1 + 2) * 3 == 9 )); T=$((T + 7 % 4 - -2 + !0 + (3 <= 2 || 1)))",
+        "T=1; while (( T > 8 )); do T=2; done; for i in 1; do (( T )) && T=3; done",
+        "T=1; [[ llama-3 == llama* ]] && T=2; [[ abc != a?c ]] && T=4; [ abc = 'a*' ] && T=8",
+        "T=1; M=qwen3; if [[ \"$M\" == *3 && $M != llama* ]]; then T=2; fi",
     };
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         struct arena arena = { 0 };
