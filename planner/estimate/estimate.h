@@ -108,9 +108,8 @@ int estimate_settled_micro_batches(const struct plan *plan);
  * legal where the whole one is; of passes: as many for each chunk, whose passes have a longer pattern. */
 int estimate_settled_times(const struct plan *plan, int times);
 int estimate_settled_passes(const struct plan *plan, int times);
-/* Estimates the effort (struct estimate) of judging on few beforehand, right but for a factor of a few. */
+/* Estimate the effort (struct estimate) of judging on few beforehand, to a factor of a few, and its instructions. */
 int64_t estimate_effort(const struct plan *plan);
-/* Estimates the instructions of that beforehand. */
 int64_t estimate_instrs(const struct plan *plan);
 /* True when that is another program than the plan's: then a stage fits only if it leaves some room. */
 bool estimate_shortens(const struct plan *plan);

@@ -113,16 +113,19 @@ int estimate_settled_passes(const struct plan *plan, int times)
     return estimate_settled_times(plan, schedules[plan->schedule]->grouped ? times * plan->chunk_count : times);
 }
 
-/* Adds `more` to the step: its parts grow in proportion, but not the optimizer, which runs once, nor filling and
- * draining. */
-static void lengthen(struct prediction *p, int64_t more)
+/* Adds `more` to the step: its parts grow in proportion, but what comes once: the optimizer, filling and draining, and
+ * what data-parallel ranks reduce, unless each pass has more of it (ZeRO 2 and 3). */
+static void lengthen(struct prediction *p, const struct plan *plan, int64_t more)
 {
     more = min_i64(more, MAX_TIME_NS - p->step_ns);
-    int64_t repeated = p->step_ns - p->breakdown_ns[TIME_OPTIMIZER] - p->breakdown_ns[TIME_BUBBLE], left = more;
+    unsigned once = 1u << TIME_OPTIMIZER | 1u << TIME_BUBBLE | 1u << TIME_DP;
+    for (int l = 0; l < plan->layer_count; l++)
+        once &= plan->layers[l].zero >= 2 ? ~(1u << TIME_DP) : ~0u;
+    int64_t repeated = 0, left = more;
+    for (int i = 0; i < TIME_KIND_COUNT; i++)
+        repeated += once >> i & 1 ? 0 : p->breakdown_ns[i];
     for (int i = 0; i < TIME_KIND_COUNT && repeated > 0; i++) {
-        int64_t share = i == TIME_OPTIMIZER || i == TIME_BUBBLE
-                            ? 0
-                            : (int64_t)((double)more * (double)p->breakdown_ns[i] / (double)repeated);
+        int64_t share = once >> i & 1 ? 0 : (int64_t)((double)more * (double)p->breakdown_ns[i] / (double)repeated);
         p->breakdown_ns[i] += share;
         left -= share;
     }
@@ -275,8 +278,9 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     if (ok) {
         int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
-        lengthen(&longer->prediction, mul_div_i64(per_period_ns, periods, 1, MAX_TIME_NS) +
-                                          mul_div_i64(per_period_ns, rest, period, MAX_TIME_NS));
+        lengthen(&longer->prediction, plan,
+                 mul_div_i64(per_period_ns, periods, 1, MAX_TIME_NS) +
+                     mul_div_i64(per_period_ns, rest, period, MAX_TIME_NS));
         estimate_fill_rates(longer, graph, plan, facts);
         ok = estimate_settle(longer, model, plan, facts, err);
     }
@@ -388,7 +392,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
             estimate_free(*out);
             return false;
         }
-        lengthen(&(*out)->prediction, more_ns);
+        lengthen(&(*out)->prediction, plan, more_ns);
     }
     (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
     estimate_fill_rates(*out, graph, plan, facts);

@@ -14,8 +14,7 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* Gives the space in which each choice has the value that needs least memory, of those that are allowed. One device
- * has nobody to share with, and some targets cannot be told that it should. */
+/* Leaves each choice the allowed value that needs least memory; one device has nobody to share its state with. */
 static struct space thrifty(const struct space *space, const struct cluster *cluster)
 {
     struct space s = *space;
