@@ -56,6 +56,9 @@ bool settings_follow(struct settings *settings, const char *const *keys, const s
 bool settings_read_beside(struct settings *settings, const struct setting *named, const struct launch_beside *beside,
                           struct error *err);
 
+/* Puts those of settings behind those of under, so that they go over them; settings has all of them then. */
+bool settings_put_over(struct settings *under, struct settings *settings, struct error *err);
+
 /* The last one with that key, all of which are then taken; NULL: there is none. */
 const struct setting *settings_take(struct settings *settings, const char *key);
 /* A failure at the setting: "name:line:column: key: " and the message. Returns false. */

@@ -26,6 +26,21 @@ static bool ends_in(const char *name, const char *end)
     return length > of_end && strcmp(name + length - of_end, end) == 0;
 }
 
+bool settings_put_over(struct settings *under, struct settings *settings, struct error *err)
+{
+    for (int i = 0; i < settings->count; i++) {
+        if (under->count >= SETTINGS_MOST)
+            return fail(err, "%s: expected at most %d settings, found more", under->name, SETTINGS_MOST);
+        under->list = arena_more(under->arena, under->list, under->count, &under->capacity, sizeof *under->list);
+        if (!under->list)
+            return fail_memory(err);
+        under->list[under->count++] = settings->list[i];
+    }
+    under->name = settings->name;
+    *settings = *under;
+    return true;
+}
+
 bool settings_read_beside(struct settings *settings, const struct setting *named, const struct launch_beside *beside,
                           struct error *err)
 {
@@ -49,17 +64,7 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
         return false;
     for (int i = 0; i < file.count; i++)
         file.list[i].elsewhere = elsewhere;
-    for (int i = 0; i < settings->count; i++) { /* what names the file goes over what it says */
-        if (file.count >= SETTINGS_MOST)
-            return fail(err, "%s: expected at most %d settings, found more", name, SETTINGS_MOST);
-        file.list = arena_more(file.arena, file.list, file.count, &file.capacity, sizeof *file.list);
-        if (!file.list)
-            return fail_memory(err);
-        file.list[file.count++] = settings->list[i];
-    }
-    file.name = settings->name;
-    *settings = file;
-    return true;
+    return settings_put_over(&file, settings, err);
 }
 
 bool settings_follow(struct settings *settings, const char *const *keys, const struct launch_beside *beside,

@@ -309,7 +309,9 @@ static const struct {
       "expected layers.1, found layers.2" },
     { "a.toml", "[activation_checkpoint]\nmode = 'some'\n", "expected one of none, selective, full, found some" },
     { "a.toml", "[activation_checkpoint]\nmode = 'selective'\nselective_ac_option = '2'\n", "use op or full" },
-    { "a.sh", "train --module llama3 --config llama3_8b --parallelism.pipeline_parallel_degree 2\n",
+    { "a.sh",
+      "train --module llama3 --config llama3_8b --parallelism.pipeline_parallel_degree 2 "
+      "--training.local_batch_size 2\n",
       "expected --training.disable_cuda_graphs with it" },
     { "a.sh", "train --module cleave_recipe --config train\n", "read cleave_recipe.py in place of this script" },
     { "a.sh", "torchrun --nnodes=2 --nproc_per_node=8 t --parallelism.tensor_parallel_degree 3\n",
@@ -390,6 +392,52 @@ START_TEST(other_balancers_are_not_understood)
 }
 END_TEST
 
+/* What functions of config_registry.py of release 0.3.0 set, and what a recipe sets over one of them. */
+START_TEST(configurations_bring_their_own_settings)
+{
+    static const struct {
+        const char *name, *text;
+        int64_t batch, sequence, tensor, expert;
+        bool keeps; /* SelectiveAC */
+        const char *unknown;
+    } cases[] = {
+        { "a.sh", "--module llama3 --config llama3_8b", 1, 8192, 1, 1, true, NULL },
+        { "a.sh", "--module llama3 --config llama3_8b --training.seq_len 4096 activation_checkpoint:full", 1, 4096, 1,
+          1, false, NULL },
+        { "a.sh", "--module llama3 --config llama3_70b", 8, 8192, 8, 1, false, NULL },
+        { "a.sh", "--module llama3 --config llama3_405b", 2, 8192, 8, 1, false,
+          "model.converters = Float8LinearConverter" },
+        { "a.sh", "--module qwen3 --config qwen3_30b_a3b", 2, 4096, 1, 1, false, NULL },
+        { "a.sh", "--module deepseek_v3 --config deepseek_v3_16b", 4, 4096, 1, 8, true, NULL },
+        { "a.py",
+          "from torchtitan.models.llama3.config_registry import llama3_70b\ncfg = llama3_70b()\n"
+          "cfg.parallelism.tensor_parallel_degree = 4\n",
+          8, 8192, 4, 1, false, NULL },
+        { "a.sh", "--module llama3 --config mine", 8, 2048, 1, 1, true,
+          "config = mine, whose own settings are unknown: what the launch leaves open is assumed to be torchtitan's "
+          "own, "
+          "8 sequences of 2048 tokens on each rank, SelectiveAC, and degrees of 1" },
+        { "a.sh", "--module mine --config llama3_8b --training.seq_len 4096", 8, 4096, 1, 1, true,
+          "config = llama3_8b, whose own settings are unknown" },
+    };
+    struct arena arena = { 0 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct launch_read r = read_text(titan, &arena, cases[i].name, cases[i].text);
+        ck_assert_msg(r.rank_batch == cases[i].batch && r.launch.sequence == cases[i].sequence &&
+                          r.launch.tensor == cases[i].tensor && r.launch.expert == cases[i].expert &&
+                          (r.launch.excepted != 0) == cases[i].keeps,
+                      "%s: %lld of %lld, tensor %lld, expert %lld, keeps %d", cases[i].text, (long long)r.rank_batch,
+                      (long long)r.launch.sequence, (long long)r.launch.tensor, (long long)r.launch.expert,
+                      r.launch.excepted != 0);
+        ck_assert_msg(r.unknown_count == !!cases[i].unknown &&
+                          (!cases[i].unknown || strstr(r.unknown[0], cases[i].unknown)),
+                      "%s: %d: %s", cases[i].text, r.unknown_count, r.unknown_count ? r.unknown[0] : "");
+        model_free(r.model);
+    }
+    arena_free(&arena);
+}
+END_TEST
+
 static Suite *target_torchtitan_suite(void)
 {
     Suite *s = suite_create("target_torchtitan");
@@ -401,6 +449,7 @@ static Suite *target_torchtitan_suite(void)
     CHECK_ADD(s, recipes_of_users_are_read);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
+    CHECK_ADD(s, configurations_bring_their_own_settings);
     CHECK_ADD(s, other_balancers_are_not_understood);
     return s;
 }

@@ -6,46 +6,36 @@
 #include <stdio.h>
 #include <string.h>
 
-enum form { FORM_TOML, FORM_RECIPE, FORM_OPTIONS };
 enum { MOST_PIECES = 4096 };
-struct reading {
-    struct settings settings;
-    enum form form;
-    struct launch_read *out;
-    struct arena *arena;
-    struct error *err;
-    int64_t blocks; /* 0: unknown */
-    int64_t kv_heads;
-};
 
 /* By the file's name, else by what it looks like. */
-static enum form form_of(const char *name, const char *text, size_t length)
+static enum titan_form form_of(const char *name, const char *text, size_t length)
 {
     const char *dot = strrchr(name, '.');
     if (dot && strcmp(dot, ".toml") == 0)
-        return FORM_TOML;
+        return TITAN_TOML;
     if (dot && strcmp(dot, ".py") == 0)
-        return FORM_RECIPE;
+        return TITAN_RECIPE;
     if (dot && (strcmp(dot, ".sh") == 0 || strcmp(dot, ".sbatch") == 0))
-        return FORM_OPTIONS;
+        return TITAN_OPTIONS;
     bool starts_line = true;
     for (size_t i = 0; i < length; i++) {
         if (starts_line && text[i] == '[')
-            return FORM_TOML;
+            return TITAN_TOML;
         if (text[i] == '-' && i + 1 < length && text[i + 1] == '-' && (i == 0 || strchr(" \n\t", text[i - 1])))
-            return FORM_OPTIONS;
+            return TITAN_OPTIONS;
         if (starts_line && (length - i > 7) &&
             (memcmp(text + i, "import ", 7) == 0 || memcmp(text + i, "from ", 5) == 0))
-            return FORM_RECIPE;
+            return TITAN_RECIPE;
         starts_line = text[i] == '\n';
     }
-    return memchr(text, '=', length) ? FORM_RECIPE : FORM_OPTIONS;
+    return memchr(text, '=', length) ? TITAN_RECIPE : TITAN_OPTIONS;
 }
 
 /* Sections in which releases have had the degrees, the newest last. */
 static const char *const sections[] = { "experimental", "training", "parallelism", NULL };
 
-static const struct setting *take_text(struct reading *r, const char *option)
+static const struct setting *take_text(struct titan_reading *r, const char *option)
 {
     const struct setting *found = NULL;
     for (int i = 0; sections[i]; i++) {
@@ -57,126 +47,13 @@ static const struct setting *take_text(struct reading *r, const char *option)
     return found;
 }
 
-/* What the shape says of the launch; of llamas the model too. */
-static bool use_model(struct reading *r, const struct titan_model *m, double theta, bool tied)
-{
-    struct text text = { 0 };
-    char base[TEXT_NUMBER_BYTES];
-    r->blocks = m->blocks;
-    r->kv_heads = m->kv_heads;
-    if (!titan_describes(m))
-        return true;
-    text_printf(&text,
-                "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":%lld,"
-                "\"num_hidden_layers\":%lld,\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,"
-                "\"intermediate_size\":%lld,\"vocab_size\":%lld,\"max_position_embeddings\":131072,"
-                "\"rope_theta\":%s,\"rms_norm_eps\":1e-05,\"hidden_act\":\"silu\",\"tie_word_embeddings\":%s}",
-                (long long)m->hidden, (long long)m->blocks, (long long)m->heads, (long long)m->kv_heads,
-                (long long)m->inner, (long long)m->vocab_size, text_double(base, theta), tied ? "true" : "false");
-    bool good = text.failed ? fail_memory(r->err)
-                            : model_read(&r->out->model, "config.json", text.data, text.length, NULL, r->err);
-    text_free(&text);
-    return good || error_within(r->err, "%s: its model", r->settings.name);
-}
-
-/* A llama of another shape, as our own recipes build it. */
-static bool read_shape(struct reading *r)
-{
-    struct titan_model m = { .module = "llama3" };
-    double theta = 10000;
-    bool tied = false;
-    struct {
-        const char *key;
-        int64_t *out;
-    } sizes[] = {
-        { "model_spec.model.dim", &m.hidden },
-        { "model_spec.model.vocab_size", &m.vocab_size },
-        { "model_spec.model.layers.n_layers", &m.blocks },
-        { "model_spec.model.layers.n_heads", &m.heads },
-        { "model_spec.model.layers.n_kv_heads", &m.kv_heads },
-        { "model_spec.model.layers.hidden_dim", &m.inner },
-    };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        bool said;
-        if (!settings_int(&r->settings, sizes[i].key, 1, MOST_DEGREE, sizes[i].out, &said, r->err))
-            return false;
-        if (!said)
-            return true; /* somebody's own: he gives the model beside it */
-    }
-    return settings_double(&r->settings, "model_spec.model.layers.rope.theta", 1, &theta, NULL, r->err) &&
-           settings_bool(&r->settings, "model_spec.model.enable_weight_tying", &tied, NULL, r->err) &&
-           use_model(r, &m, theta, tied);
-}
-
-/* The configuration that the settings change: defaults of the module's own. */
-static bool read_base(struct reading *r)
-{
-    bool own = settings_take(&r->settings, "model_spec.model") != NULL;
-    if (own && !read_shape(r))
-        return false;
-    const struct setting *module = settings_take(&r->settings, "module"),
-                         *config = settings_take(&r->settings, "config");
-    const struct setting *name = settings_take(&r->settings, "model.name");
-    const struct setting *flavor = settings_take(&r->settings, "model.flavor");
-    const struct setting *registry = settings_take(&r->settings, "model_spec.flavor");
-    const char *family = name ? name->value : module ? module->value : NULL, *kind = flavor ? flavor->value : NULL;
-    const char *function = config ? config->value : NULL;
-    for (int i = 0; i < r->settings.count; i++) {
-        struct setting *one = &r->settings.list[i];
-        if (strcmp(one->key, "import") != 0)
-            continue;
-        one->taken = true;
-        const char *models = strstr(one->value, "torchtitan.models.");
-        for (const struct titan_model *m = titan_models; m->module && models; m++) {
-            size_t length = strlen(m->module);
-            const char *after = models + strlen("torchtitan.models.");
-            if (strncmp(after, m->module, length) == 0 && (after[length] == '.' || after[length] == ' '))
-                family = m->module;
-        }
-    }
-    settings_keep_unusual(&r->settings, "model.converters", (const char *const[]){ "[]", "", NULL }); /* float8 */
-    settings_take_all(&r->settings, (const char *const[]){ "model_spec", "model.", NULL });
-    kind = registry ? registry->value : kind;
-    if (r->form == FORM_OPTIONS && family && strcmp(family, "cleave_recipe") == 0)
-        return setting_fail(&r->settings, module, r->err,
-                            "the settings are in the recipe: read cleave_recipe.py in place of this script");
-    for (const struct titan_model *m = titan_models; m->module; m++) {
-        bool same_family = family && strcmp(family, m->module) == 0;
-        bool same_kind = kind ? strcmp(kind, m->flavor) == 0 : function && strcmp(function, m->base) == 0;
-        if (!same_family || !same_kind)
-            continue;
-        if (!own && !use_model(r, m, 500000, false))
-            return false;
-        /* Their own settings (config_registry.py). */
-        if (r->form == FORM_OPTIONS && function && strcmp(function, "llama3_70b") == 0)
-            r->out->launch.tensor = 8;
-        break;
-    }
-    return true;
-}
-
-static bool read_checkpoints(struct reading *r)
+static bool read_checkpoints(struct titan_reading *r)
 {
     static const char *const modes[] = { "none", "selective", "full", NULL };
     struct launch *launch = &r->out->launch;
     int mode = 1;
-    bool said = false;
-    /* As an option it is a word of its own: activation_checkpoint:full. */
-    for (int i = 0; i < r->settings.count; i++) {
-        struct setting *one = &r->settings.list[i];
-        const char *rest = one->value + strlen("activation_checkpoint:");
-        if (!one->word || (strncmp(one->value, "activation_checkpoint:", 22) != 0 &&
-                           strncmp(one->value, "activation-checkpoint:", 22) != 0))
-            continue;
-        said = true;
-        mode = strcmp(rest, "none") == 0 ? 0 : strcmp(rest, "selective") == 0 ? 1 : strcmp(rest, "full") == 0 ? 2 : -1;
-        if (mode < 0)
-            return fail(r->err, "%s:%d:%d: %.80s: expected none, selective or full", r->settings.name, one->line,
-                        one->column, one->value);
-    }
     const struct setting *call = settings_take(&r->settings, "activation_checkpoint");
     if (call) {
-        said = true;
         if (strstr(call->value, "FullAC"))
             mode = 2;
         else if (strstr(call->value, "SelectiveAC"))
@@ -187,20 +64,31 @@ static bool read_checkpoints(struct reading *r)
             return setting_fail(&r->settings, call, r->err,
                                 "expected None, SelectiveAC.Config() or FullAC.Config(), found %.80s", call->value);
     }
+    /* As an option it is a word of its own: activation_checkpoint:full. */
+    for (int i = 0; i < r->settings.count; i++) {
+        struct setting *one = &r->settings.list[i];
+        const char *rest = one->value + strlen("activation_checkpoint:");
+        if (!one->word || (strncmp(one->value, "activation_checkpoint:", 22) != 0 &&
+                           strncmp(one->value, "activation-checkpoint:", 22) != 0))
+            continue;
+        mode = strcmp(rest, "none") == 0 ? 0 : strcmp(rest, "selective") == 0 ? 1 : strcmp(rest, "full") == 0 ? 2 : -1;
+        if (mode < 0)
+            return fail(r->err, "%s:%d:%d: %.80s: expected none, selective or full", r->settings.name, one->line,
+                        one->column, one->value);
+    }
     if (!settings_word(&r->settings, "activation_checkpoint.mode", modes, &mode, NULL, r->err))
         return false;
     const struct setting *option = settings_take(&r->settings, "activation_checkpoint.selective_ac_option");
     if (option && mode == 1 && strcmp(option->value, "op") != 0)
         return setting_fail(&r->settings, option, r->err,
                             "expected op: every %.20s-th block alone is not planned; use op or full", option->value);
-    (void)said;
     launch->recompute = mode == 0 ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
     launch->excepted = mode == 1 ? titan_kept() : 0;
     return true;
 }
 
 /* [["tok_embeddings", "layers.0"], ["layers.1", "norm", "lm_head"]]; blocks must follow each other. */
-static bool read_pieces(struct reading *r, const struct setting *setting)
+static bool read_pieces(struct titan_reading *r, const struct setting *setting)
 {
     struct launch *launch = &r->out->launch;
     int *blocks = arena_alloc(r->arena, MOST_PIECES, sizeof *blocks);
@@ -249,7 +137,7 @@ static bool read_pieces(struct reading *r, const struct setting *setting)
 
 /* As the release shares blocks out, where the embedding and the head count as some
  * (_generate_llm_fqn_per_model_part). */
-static bool share_blocks(struct reading *r, int64_t pieces, int64_t input, int64_t output)
+static bool share_blocks(struct titan_reading *r, int64_t pieces, int64_t input, int64_t output)
 {
     int64_t all = r->blocks + input + output, each = all / pieces, more = all % pieces;
     if (pieces > MOST_PIECES || each < 1 || input > each || output > each)
@@ -267,7 +155,7 @@ static bool share_blocks(struct reading *r, int64_t pieces, int64_t input, int64
     return true;
 }
 
-static bool read_pipeline(struct reading *r)
+static bool read_pipeline(struct titan_reading *r)
 {
     struct launch *launch = &r->out->launch;
     int64_t input = 1, output = 1, each = 0;
@@ -325,7 +213,7 @@ static bool read_pipeline(struct reading *r)
 }
 
 /* Devices of torchrun's options, of torchtitan's scripts, or of Slurm's. */
-static bool read_devices(struct reading *r)
+static bool read_devices(struct titan_reading *r)
 {
     int64_t nodes = 1, each = 0;
     bool said;
@@ -341,7 +229,7 @@ static bool read_devices(struct reading *r)
     return true;
 }
 
-static bool read_degrees(struct reading *r)
+static bool read_degrees(struct titan_reading *r)
 {
     struct launch *launch = &r->out->launch;
     int64_t replicas = 1, shards = -1, devices = r->out->devices;
@@ -409,7 +297,7 @@ static bool read_degrees(struct reading *r)
     return true;
 }
 
-static bool read_reshard(struct reading *r)
+static bool read_reshard(struct titan_reading *r)
 {
     static const char *const words[] = { "default", "always", "never", NULL };
     struct launch *launch = &r->out->launch;
@@ -421,7 +309,7 @@ static bool read_reshard(struct reading *r)
     return true;
 }
 
-static bool read_batch(struct reading *r)
+static bool read_batch(struct titan_reading *r)
 {
     struct launch *launch = &r->out->launch;
     int64_t local = 8, global = -1, each = 0, count = 0;
@@ -479,14 +367,14 @@ static bool read_batch(struct reading *r)
     return true;
 }
 
-static bool read_rest(struct reading *r)
+static bool read_rest(struct titan_reading *r)
 {
     struct launch *launch = &r->out->launch;
     bool compile = false, async = false, graphs_off = false, offload = false, here = false;
     static const char *const types[] = { "bfloat16", "float32", NULL };
     int type = 0, stored = 1;
     const struct setting *loss = settings_take(&r->settings, "loss");
-    bool whole = r->form == FORM_TOML || (loss && strstr(loss->value, "CrossEntropyLoss"));
+    bool whole = r->form == TITAN_TOML || (loss && strstr(loss->value, "CrossEntropyLoss"));
     launch->bucket_bytes = TITAN_BUCKET_BYTES;
     launch->loss_chunks = whole ? 1 : TITAN_LOSS_CHUNKS;
     const struct settings_option options[] = {
@@ -513,7 +401,7 @@ static bool read_rest(struct reading *r)
                     r->settings.name, "compile.enable false, or Interleaved1F1B");
     if (async && !compile)
         return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable", r->settings.name);
-    if (r->form == FORM_OPTIONS && launch->pipeline > 1 && !graphs_off)
+    if (r->form == TITAN_OPTIONS && launch->pipeline > 1 && !graphs_off)
         return fail(r->err, "%s: pipeline_parallel_degree %lld: expected --training.disable_cuda_graphs with it",
                     r->settings.name, (long long)launch->pipeline);
     launch->offload = offload && launch->zero == 3 ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : OFFLOAD_NONE;
@@ -557,34 +445,35 @@ static const char *const ignored[] = { "job.",
                                        NULL };
 
 /* What options name: a configuration, or the recipe that `cleave export` writes. */
-static bool read_named(struct reading *r)
+static bool read_named(struct titan_reading *r)
 {
     static const char *const files[] = { "job.config_file", NULL };
     int before = r->settings.count;
     if (!settings_follow(&r->settings, files, r->out->beside, r->err))
         return false;
     if (r->settings.count > before)
-        r->form = FORM_TOML;
+        r->form = TITAN_TOML;
     const struct setting *module = settings_take(&r->settings, "module");
     if (!module || strcmp(module->value, "cleave_recipe") != 0 || !r->out->beside)
         return true;
+    settings_take(&r->settings, "config"); /* the function's name in the recipe */
     struct setting file = *module;
     file.value = "cleave_recipe.py";
-    r->form = FORM_RECIPE;
+    r->form = TITAN_RECIPE;
     return settings_read_beside(&r->settings, &file, r->out->beside, r->err);
 }
 
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                 struct error *err)
 {
-    struct reading r = { .settings = { .arena = arena, .name = name }, .out = out, .arena = arena, .err = err };
+    struct titan_reading r = { .settings = { .arena = arena, .name = name }, .out = out, .arena = arena, .err = err };
     launch_read_begin(out);
     r.form = form_of(name, text, length);
-    bool good = r.form == FORM_TOML     ? settings_read_toml(&r.settings, text, length, err)
-                : r.form == FORM_RECIPE ? settings_read_python(&r.settings, text, length, err)
-                                        : settings_read_flags(&r.settings, text, length, err) && read_named(&r);
-    good = good && read_base(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) && read_pipeline(&r) &&
-           read_batch(&r) && read_checkpoints(&r) && read_rest(&r);
+    bool good = r.form == TITAN_TOML     ? settings_read_toml(&r.settings, text, length, err)
+                : r.form == TITAN_RECIPE ? settings_read_python(&r.settings, text, length, err)
+                                         : settings_read_flags(&r.settings, text, length, err) && read_named(&r);
+    good = good && titan_read_base(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) &&
+           read_pipeline(&r) && read_batch(&r) && read_checkpoints(&r) && read_rest(&r);
     if (good)
         out->ignored_count += settings_take_all(&r.settings, ignored);
     good = good && settings_say_something(&r.settings,

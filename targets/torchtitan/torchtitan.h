@@ -35,6 +35,21 @@ const char *titan_schedule(int schedule);
 /* The number of that name, whatever the case; -1: torch has it, and cleave has not; -2: nobody has. */
 int titan_schedule_named(const char *name);
 
+/* A launch while it is read. */
+enum titan_form { TITAN_TOML, TITAN_RECIPE, TITAN_OPTIONS };
+struct titan_reading {
+    struct settings settings;
+    enum titan_form form;
+    struct launch_read *out;
+    struct arena *arena;
+    struct error *err;
+    int64_t blocks; /* 0: unknown */
+    int64_t kv_heads;
+};
+/* The model of the configuration that is named, and before all settings those that it brings itself; of a name that the
+ * release has not it is told what is assumed, among what is not understood. */
+bool titan_read_base(struct titan_reading *r);
+
 bool titan_write(struct launch_files *out, const struct launch *launch, const struct launch_context *context);
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                 struct error *err);
