@@ -295,13 +295,19 @@ static bool write(struct launch_files *out, const struct launch *launch, const s
     return launch_files_fill(out, files, sizeof files / sizeof *files, launch, context);
 }
 
-/* "auto", which the Trainer fills in: as if nobody had said it. */
-static void drop_auto(struct settings *settings)
+/* Takes "auto", which the Trainer fills in, as if nobody had said it. True when the type is among them. */
+static bool drop_auto(struct settings *settings)
 {
-    for (int i = 0; i < settings->count; i++)
-        if (strcmp(settings->list[i].value, "auto") == 0)
-            settings->list[i].key = "auto";
+    bool type = false;
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        if (strcmp(one->value, "auto") != 0)
+            continue;
+        type = type || strcmp(one->key, "bf16.enabled") == 0 || strcmp(one->key, "fp16.enabled") == 0;
+        one->key = "auto";
+    }
     settings_take(settings, "auto");
+    return type;
 }
 
 static bool read_zero(struct launch_read *out, struct settings *settings, struct error *err)
@@ -345,7 +351,8 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     return true;
 }
 
-static bool read_precision(struct launch_read *out, struct settings *settings, struct error *err)
+/* open: one of the types is "auto", so that the other's "false" does not say fp32. */
+static bool read_precision(struct launch_read *out, struct settings *settings, bool open, struct error *err)
 {
     bool bf16 = false, fp16 = false, bf16_said, fp16_said, also;
     static const char *const precisions[] = { "no", "bf16", "fp16", NULL };
@@ -362,8 +369,8 @@ static bool read_precision(struct launch_read *out, struct settings *settings, s
     if ((type == 1 && fp16) || (type == 2 && bf16))
         return fail(err, "%s: mixed_precision %s: expected %s to be enabled with it", settings->name, precisions[type],
                     precisions[type]);
-    out->says_dtype =
-        bf16 || fp16 || type >= 0 || bf16_said || fp16_said || also || !!settings_take(settings, "x-cleave.devices");
+    bool ours = settings_take(settings, "x-cleave.devices") != NULL;
+    out->says_dtype = bf16 || fp16 || type >= 0 || (!open && (bf16_said || fp16_said || also || ours));
     out->launch.dtype = bf16 || type == 1 ? DTYPE_BF16 : fp16 || type == 2 ? DTYPE_FP16 : DTYPE_FP32;
     return true;
 }
@@ -523,7 +530,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                                          NULL };
     if (!settings_follow(&settings, files, out->beside, err))
         return false;
-    drop_auto(&settings);
+    bool open = drop_auto(&settings);
     bool again = false;
     int64_t sequence = 0;
     double clip = 0;
@@ -539,7 +546,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2", err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
-        !read_precision(out, &settings, err) || !read_batch(out, &settings, &said, err))
+        !read_precision(out, &settings, open, err) || !read_batch(out, &settings, &said, err))
         return false;
     launch->recompute = again || said.recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     launch->sequence = sequence > 0 ? sequence : said.sequence;

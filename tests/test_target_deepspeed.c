@@ -139,6 +139,29 @@ START_TEST(files_of_users_are_read)
 }
 END_TEST
 
+/* The Trainer fills "auto" in: beside it the other type's "false" does not say fp32. */
+START_TEST(auto_leaves_the_type_open)
+{
+    static const struct {
+        const char *text;
+        bool says;
+        enum dtype dtype;
+    } cases[] = {
+        { "{\"bf16\": {\"enabled\": \"auto\"}, \"fp16\": {\"enabled\": false}}", false, 0 },
+        { "{\"fp16\": {\"enabled\": \"auto\"}, \"bf16\": {\"enabled\": false}}", false, 0 },
+        { "{\"fp16\": {\"enabled\": \"auto\"}, \"bf16\": {\"enabled\": true}}", true, DTYPE_BF16 },
+        { "{\"fp16\": {\"enabled\": false}, \"bf16\": {\"enabled\": false}}", true, DTYPE_FP32 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct launch_read r = read_text(deepspeed, &arena, "ds.json", cases[i].text);
+        ck_assert_msg(r.says_dtype == cases[i].says && (!cases[i].says || r.launch.dtype == cases[i].dtype),
+                      "%s: says %d, type %d", cases[i].text, r.says_dtype, (int)r.launch.dtype);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 static const struct {
     const char *name, *text, *says;
 } refused[] = {
@@ -226,6 +249,7 @@ static Suite *target_deepspeed_suite(void)
     CHECK_ADD_LOOP(s, what_is_written_is_read_back, 6);
     CHECK_ADD_LOOP(s, files_stay_as_they_are, 3);
     CHECK_ADD(s, files_of_users_are_read);
+    CHECK_ADD(s, auto_leaves_the_type_open);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
     return s;
