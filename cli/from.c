@@ -144,10 +144,12 @@ static bool take_choices(struct from *from, const struct given_options *given, s
     for (int i = 0; i < CHOICE_COUNT; i++) {
         if (!given->word[i] && !given->flag[i] && given->number[i] == GIVEN_UNSAID)
             continue;
-        if (from->read.micro_batch_is_open && strcmp(choice_facts[i].name, "micro-batch") == 0)
+        if (from->read.micro_batch_is_open && strcmp(choice_facts[i].name, "micro-batch") == 0) {
             from->read.launch.micro_batch = given->number[i];
-        else
+            from->read.micro_batches = 0;
+        } else {
             said = choice_facts[i].name;
+        }
     }
     return !said || fail(err, "--%s: the launch says it; change it there", said);
 }

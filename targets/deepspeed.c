@@ -409,10 +409,12 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
                     settings->name, (long long)(all * launch->tensor), (long long)(micro * steps * launch->tensor),
                     (long long)micro, (long long)steps, launch->tensor > 1 ? " x autotp_size" : "");
     out->micro_batch_is_open = micro == 0 && (ranks == 0 || all == 0);
+    if (out->micro_batch_is_open)
+        out->micro_batches = steps > 0 ? steps : all > 0;
     if (ranks == 0) {
         launch->micro_batch = micro > 0 ? micro : 1;
         launch->batch = all;
-        out->says_batch = all > 0 && micro > 0;
+        out->says_batch = all > 0;
         return all > 0 || mul_i64(&out->rank_batch, micro, steps > 0 ? steps : 1) ||
                fail(err, "%s: expected a batch of less than 2^63 sequences", settings->name);
     }

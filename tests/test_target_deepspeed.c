@@ -162,6 +162,32 @@ START_TEST(auto_leaves_the_type_open)
 }
 END_TEST
 
+/* DeepSpeedConfig._set_batch_related_parameters() makes the micro-batch of the batch, the ranks and the accumulation,
+ * which is 1 where nobody says it. */
+START_TEST(accumulation_makes_micro_batches)
+{
+    static const struct {
+        const char *name, *text;
+        int64_t batch, micro_batches;
+    } cases[] = {
+        { "ds.json", "{\"gradient_accumulation_steps\": 4, \"train_batch_size\": 64}", 64, 4 },
+        { "ds.json", "{\"train_batch_size\": 64}", 64, 1 },
+        { "ds.json", "{\"gradient_accumulation_steps\": 4}", 0, 4 },
+        { "a.yaml", "num_processes: 8\ndeepspeed_config:\n  gradient_accumulation_steps: 4\n", 0, 4 },
+        { "ds.json", "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 2}", 64, 0 },
+        { "ds.json", "{\"zero_optimization\": {\"stage\": 3}}", 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct launch_read r = read_text(deepspeed, &arena, cases[i].name, cases[i].text);
+        ck_assert_msg(r.launch.batch * r.says_batch == cases[i].batch && r.micro_batches == cases[i].micro_batches,
+                      "%s: batch %lld, micro-batches %lld", cases[i].text, (long long)r.launch.batch,
+                      (long long)r.micro_batches);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 static const struct {
     const char *name, *text, *says;
 } refused[] = {
@@ -250,6 +276,7 @@ static Suite *target_deepspeed_suite(void)
     CHECK_ADD_LOOP(s, files_stay_as_they_are, 3);
     CHECK_ADD(s, files_of_users_are_read);
     CHECK_ADD(s, auto_leaves_the_type_open);
+    CHECK_ADD(s, accumulation_makes_micro_batches);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
     return s;
