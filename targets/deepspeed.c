@@ -499,6 +499,10 @@ static int take_ignored(struct settings *settings, int zero)
     char elements[TEXT_NUMBER_BYTES];
     snprintf(elements, sizeof elements, "%d", BUCKET_ELEMENTS);
     const char *const overlaps[] = { "true", NULL }, *const buckets[] = { elements, NULL };
+    /* Master weights, gradients and states of 16 bits (DeepSpeed's precision_config.py): priced are those of 32. */
+    static const char *const no[] = { "false", NULL };
+    settings_keep_unusual(settings, "bf16.bf16_master_weights_and_grads", no);
+    settings_keep_unusual(settings, "bf16.bf16_optimizer_states", no);
     if (zero > 0)
         settings_keep_unusual(settings, "zero_optimization.overlap_comm", overlaps);
     settings_keep_unusual(settings, "zero_optimization.reduce_bucket_size", buckets);

@@ -109,6 +109,14 @@ START_TEST(files_of_users_are_read)
     ck_assert(!r.says_sequence);
     ck_assert_int_eq(r.unknown_count, 1);
     ck_assert_str_eq(r.unknown[0], "zero_optimization.surprise = 1");
+    r = read_text(deepspeed, &arena, "ds.json",
+                  "{\"bf16\": {\"enabled\": true, \"bf16_master_weights_and_grads\": true, "
+                  "\"bf16_optimizer_states\": true, \"immediate_grad_update\": true}}");
+    ck_assert_int_eq(r.unknown_count, 2);
+    ck_assert_str_eq(r.unknown[0], "bf16.bf16_master_weights_and_grads = true");
+    ck_assert_str_eq(r.unknown[1], "bf16.bf16_optimizer_states = true");
+    r = read_text(deepspeed, &arena, "ds.json", "{\"bf16\": {\"enabled\": true, \"bf16_optimizer_states\": false}}");
+    ck_assert_int_eq(r.unknown_count, 0);
     r = read_text(deepspeed, &arena, "a.yaml",
                   "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\ndeepspeed_config:\n"
                   "  gradient_accumulation_steps: 4\n  gradient_clipping: 1.0\n  offload_optimizer_device: none\n"
