@@ -116,6 +116,7 @@ static const char old_toml[] = "[job]\n"
                                "max_norm = 1.0\n"
                                "steps = 1000\n"
                                "compile = true\n"
+                               "gc_debug = false\n"
                                "[parallelism]\n"
                                "data_parallel_replicate_degree = 2\n"
                                "data_parallel_shard_degree = 4\n"
@@ -141,8 +142,9 @@ START_TEST(toml_of_older_releases_is_read)
     ck_assert_int_eq(r.launch.loss_chunks, 1);
     ck_assert_int_eq(r.devices, 64);
     ck_assert_str_eq(r.framework, "torchtitan-compile");
-    ck_assert_int_eq(r.unknown_count, 1);
-    ck_assert_str_eq(r.unknown[0], "parallelism.surprise = [1, 2]");
+    ck_assert_int_eq(r.unknown_count, 2);
+    ck_assert_str_eq(r.unknown[0], "training.gc_debug = false");
+    ck_assert_str_eq(r.unknown[1], "parallelism.surprise = [1, 2]");
     ck_assert_ptr_nonnull(r.model);
     ck_assert_int_eq(r.model->hidden, 8192);
     model_free(r.model);
@@ -316,6 +318,13 @@ static const struct {
     { "a.sh", "train --module cleave_recipe --config train\n", "read cleave_recipe.py in place of this script" },
     { "a.sh", "torchrun --nnodes=2 --nproc_per_node=8 t --parallelism.tensor_parallel_degree 3\n",
       "16 devices: expected a multiple of" },
+    { "a.toml", "[training]\nlocal_batch_sise = 2\n",
+      "a.toml:2:1: training.local_batch_sise: torchtitan 0.3.0 has no such setting: did you mean "
+      "training.local_batch_size?" },
+    { "a.sh", "train --training.max-context-length 8192\n", "did you mean training.seq_len?" },
+    { "a.sh", "train --training.num_tokens_per_microbatch_per_dp_rank 8192\n",
+      "did you mean training.local_batch_size x training.seq_len?" },
+    { "a.sh", "train --training.tokens 8192\n", "did you mean training.local_batch_size or training.seq_len?" },
     { "a.sh", "A=( --x 1\n", "a.sh:1:1: expected ) behind an array" },
     { "a.sh", "train 'x\n", "expected ' at the end of a string" },
     { "a.py", "config.training.seq_len = [1, 2\n", "expected a closing bracket, found the end" },
@@ -413,6 +422,8 @@ START_TEST(configurations_bring_their_own_settings)
           "from torchtitan.models.llama3.config_registry import llama3_70b\ncfg = llama3_70b()\n"
           "cfg.parallelism.tensor_parallel_degree = 4\n",
           8, 8192, 4, 1, false, NULL },
+        { "a.py", "config.model_spec = model_registry(\"8B\", converters=[Float8LinearConverter.Config()])\n", 8, 2048,
+          1, 1, true, "model_spec.converters = [Float8LinearConverter.Config()]" },
         { "a.sh", "--module llama3 --config mine", 8, 2048, 1, 1, true,
           "config = mine, whose own settings are unknown: what the launch leaves open is assumed to be torchtitan's "
           "own, "

@@ -163,7 +163,9 @@ bool titan_read_base(struct titan_reading *r)
     const struct setting *registry = settings_take(&r->settings, "model_spec.flavor");
     const char *kind = registry ? registry->value : flavor ? flavor->value : config ? config->flavor : NULL;
     family = name ? name->value : family;
-    settings_keep_unusual(&r->settings, "model.converters", (const char *const[]){ "[]", "", NULL }); /* float8 */
+    static const char *const none[] = { "[]", "", "None", NULL }; /* else float8 and the like */
+    settings_keep_unusual(&r->settings, "model.converters", none);
+    settings_keep_unusual(&r->settings, "model_spec.converters", none);
     settings_take_all(&r->settings, (const char *const[]){ "model_spec", "model.", NULL });
     for (const struct titan_model *m = titan_models; m->module && family && kind && !own; m++)
         if (strcmp(family, m->module) == 0 && strcmp(kind, m->flavor) == 0)

@@ -129,13 +129,14 @@ static bool kept_in_pipelines(const struct launch *launch, const struct launch_c
     return launch->zero < 3 || launch->reshard == RESHARD_EACH_PASS || launch->pipeline > 1 ||
            launch_micro_batches(launch) == 1;
 }
-/* The innermost ranks: those of the tensor degree, whose experts are whole, then of context, then of shards, which there
- * are none of where weights are replicated. */
+/* The innermost ranks: those of the tensor degree, whose experts are whole, then of context, then of shards, which
+ * there are none of where weights are replicated. */
 static bool experts_are_innermost(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    int64_t ranks = launch->tensor * launch->context,
-            group = launch->zero == 0 ? 1 : launch->shard_group > 0 ? launch->shard_group : launch->data;
+    int64_t ranks = launch->tensor * launch->context, group = launch->zero == 0         ? 1
+                                                              : launch->shard_group > 0 ? launch->shard_group
+                                                                                        : launch->data;
     return launch->expert == 1 ||
            (launch->experts_whole == (launch->tensor > 1) && launch->sequence_parallel == (launch->tensor > 1) &&
             launch->expert % ranks == 0 && group * ranks % launch->expert == 0);
@@ -281,7 +282,8 @@ static const struct target_rule rules[] = {
     { "recompute",
       "blocks are all kept, all computed again, or, without experts, but for q+k+v+core+gate+down (SelectiveAC)",
       "distributed/activation_checkpoint.py", recompute_is_known, NULL },
-    { "offload", "nothing is kept in host memory, or with ZeRO 3 over two ranks or more weights and all state at once "
+    { "offload",
+      "nothing is kept in host memory, or with ZeRO 3 over two ranks or more weights and all state at once "
       "(enable_cpu_offload)",
       "distributed/fsdp.py, CPUOffloadPolicy", offloads_all_or_nothing, NULL },
     { "optimizer",
