@@ -37,7 +37,7 @@ bool settings_read_yaml(struct settings *settings, const char *text, size_t leng
 bool settings_read_json(struct settings *settings, const char *text, size_t length, struct error *err);
 /* Assignments to attributes, "config.section.option = value", and arguments of calls by their names, as deep as they
  * stand: Config(section=Section(option=value)). A call is a setting too, whose value is the name of what is called.
- * Imports are settings "import". */
+ * Imports are settings "import", and before those of a function stands one "def", its name, which is taken. */
 bool settings_read_python(struct settings *settings, const char *text, size_t length, struct error *err);
 /* Options "--section.option value", "--section.option=value", and options without a value, which are "true"; other
  * words. Variables of the shell that were set before, also arrays, are put in. */

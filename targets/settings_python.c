@@ -141,6 +141,15 @@ static bool read_statement(struct scan *scan)
             return scan_expression(scan, ";");
         return read_value(scan, &path, line, column, 0);
     }
+    if (length == 3 && memcmp(name, "def", 3) == 0 && column == 1) {
+        scan->at += length;
+        scan_blanks(scan);
+        size_t called = dotted_length(scan);
+        if (!settings_add(scan->settings, "def", 3, scan->at, called, line, column, scan->err))
+            return false;
+        scan->settings->list[scan->settings->count - 1].taken = true;
+        return scan_expression(scan, ";");
+    }
     if (imports) {
         scan->at += length;
         return scan_expression(scan, ";") &&

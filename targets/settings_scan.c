@@ -69,10 +69,6 @@ bool scan_string(struct scan *scan, bool escapes)
     char quote = scan_next(scan);
     char thrice[4] = { quote, quote, quote, '\0' }, twice[3] = { quote, quote, '\0' };
     bool triple = scan_takes(scan, twice);
-    if (triple && scan_peek(scan) != quote)
-        return true; /* the empty string */
-    if (triple)
-        scan_next(scan);
     while (scan->at < scan->end) {
         if (triple ? scan_takes(scan, thrice) : scan_peek(scan) == quote) {
             if (!triple)

@@ -246,7 +246,7 @@ START_TEST(recipes_of_users_are_read)
         titan, &arena, "my_recipe.py",
         "from torchtitan.models.llama3 import model_registry\n"
         "def mine() -> Trainer.Config:\n"
-        "    \"\"\"A recipe.\"\"\"\n"
+        "    \"\"\"A recipe.\n\n    It's a user's.\n    \"\"\"\n"
         "    if True: pass\n"
         "    model_spec = model_registry(\"8B\")\n"
         "    return Trainer.Config(\n"
@@ -325,6 +325,11 @@ static const struct {
     { "a.sh", "train --training.num_tokens_per_microbatch_per_dp_rank 8192\n",
       "did you mean training.local_batch_size x training.seq_len?" },
     { "a.sh", "train --training.tokens 8192\n", "did you mean training.local_batch_size or training.seq_len?" },
+    { "two.py",
+      "def a():\n    return Trainer.Config(training=TrainingConfig(seq_len=4096))\n"
+      "def b() -> Trainer.Config:\n    config = a()\n    config.training.seq_len = 8192\n    return config\n"
+      "def c():\n    return llama3_8b()\ndef d(config):\n    config.training.seq_len = 2048\n",
+      "two.py: several configurations: a, b, c; give one of them alone" },
     { "a.sh", "A=( --x 1\n", "a.sh:1:1: expected ) behind an array" },
     { "a.sh", "train 'x\n", "expected ' at the end of a string" },
     { "a.py", "config.training.seq_len = [1, 2\n", "expected a closing bracket, found the end" },

@@ -91,6 +91,14 @@ static const struct config {
     { "gpt_oss", "gpt_oss_120b", "120b", ONE_OF_8192 FULL },
 };
 
+static const struct config *config_named(const char *name)
+{
+    for (size_t c = 0; c < sizeof configs / sizeof *configs; c++)
+        if (strcmp(configs[c].name, name) == 0)
+            return &configs[c];
+    return NULL;
+}
+
 /* The module of the release that the launch names or imports from. */
 static const char *module_of(struct titan_reading *r, const struct setting *module)
 {
@@ -118,19 +126,19 @@ static bool read_config(struct titan_reading *r, const char *family, const struc
     for (int i = 0; i < r->settings.count; i++) {
         struct setting *one = &r->settings.list[i];
         bool here = strcmp(one->key, "config") == 0 && !one->taken;
-        for (size_t c = 0; c < sizeof configs / sizeof *configs; c++)
-            if ((here || r->form == TITAN_RECIPE) && family && strcmp(configs[c].module, family) == 0 &&
-                strcmp(configs[c].name, one->value) == 0) {
-                *out = &configs[c];
-                one->taken = true;
-                here = false;
-            }
+        const struct config *config = here || r->form == TITAN_RECIPE ? config_named(one->value) : NULL;
+        if (config && family && strcmp(config->module, family) == 0) {
+            *out = config;
+            one->taken = true;
+            here = false;
+        }
         named = here ? one : named;
     }
     if (*out) {
         struct settings own = { .arena = r->arena, .name = (*out)->name };
-        return settings_read_flags(&own, (*out)->options, strlen((*out)->options), r->err) &&
-               settings_put_over(&own, &r->settings, r->err);
+        bool good = settings_read_flags(&own, (*out)->options, strlen((*out)->options), r->err);
+        own.name = r->settings.name;
+        return good && settings_put_over(&own, &r->settings, r->err);
     }
     if (named) {
         struct text text = { 0 };
@@ -145,6 +153,40 @@ static bool read_config(struct titan_reading *r, const char *family, const struc
     return !named || named->value || fail_memory(r->err);
 }
 
+/* Whether the setting begins a configuration: Trainer.Config(...), config = base(), or return llama3_8b(). */
+static bool begins_config(const struct setting *one)
+{
+    bool nameless = one->key[0] == '\0';
+    return (strcmp(one->key, "config") == 0 && !one->taken) ||
+           (nameless &&
+            (strstr(one->value, "Trainer.Config") || strstr(one->value, "TrainerConfig") || config_named(one->value)));
+}
+
+/* Functions of one text that each make a configuration are several jobs, unless one calls the other and changes what it
+ * gives. */
+static bool refuse_several(const struct titan_reading *r)
+{
+    const struct setting *list = r->settings.list;
+    struct text names = { 0 };
+    int count = 0;
+    for (int i = 0, next; i < r->settings.count; i = next) {
+        bool makes = false, called = false;
+        for (next = i + 1; next < r->settings.count && strcmp(list[next].key, "def") != 0; next++)
+            makes = makes || begins_config(&list[next]);
+        makes = makes && strcmp(list[i].key, "def") == 0;
+        for (int s = 0; makes && s < r->settings.count; s++)
+            called = called || (strcmp(list[s].value, list[i].value) == 0 && (s < i || s >= next));
+        if (makes)
+            text_printf(&names, "%s%.100s", names.length > 0 ? ", " : "", list[i].value);
+        count += makes && !called;
+    }
+    bool good = names.failed ? fail_memory(r->err)
+                             : count < 2 || fail(r->err, "%s: several configurations: %.600s; give one of them alone",
+                                                 r->settings.name, names.data);
+    text_free(&names);
+    return good;
+}
+
 bool titan_read_base(struct titan_reading *r)
 {
     const struct config *config = NULL;
@@ -153,6 +195,8 @@ bool titan_read_base(struct titan_reading *r)
         return setting_fail(&r->settings, module, r->err,
                             "the settings are in the recipe: read cleave_recipe.py in place of this script");
     const char *family = module_of(r, module);
+    if (r->form == TITAN_RECIPE && !refuse_several(r))
+        return false;
     if (!read_config(r, family, &config))
         return false;
     bool own = settings_take(&r->settings, "model_spec.model") != NULL;
