@@ -332,12 +332,13 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
         return add_value(s, f, number, quoted);
     }
     if (left >= 2 && s->p[1] == '(') {
-        const char *stop = closed(s->p + 2, s->end, '(', ')');
+        const char *command = s->p + 2, *stop = closed(command, s->end, '(', ')');
         if (!stop)
             return shell_fail(s, "$( that ends nowhere");
         s->p = stop;
         f->begun = f->begun || quoted;
-        return true;
+        /* What commands print is unknown, but for pwd: scripts run where they lie. */
+        return stop - command != 4 || memcmp(command, "pwd", 3) != 0 || add_value(s, f, ".", quoted);
     }
     if (left >= 2 && s->p[1] == '{') {
         s->p += 2;

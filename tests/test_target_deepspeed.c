@@ -236,6 +236,7 @@ static const struct {
     { "a.yaml", "distributed_type: FSDP\n", "expected DEEPSPEED, found FSDP: --from accelerate-fsdp2 reads it" },
     { "a.yaml", "deepspeed_config:\n  deepspeed_config_file: ds.json\n",
       "a.yaml:2:3: deepspeed_config.deepspeed_config_file: the settings are in ds.json: read it" },
+    { "a.sh", "deepspeed train.py --deepspeed_config=$(pwd)/ds.json\n", "the settings are in ./ds.json: read it" },
     { "a.sh", "deepspeed train.py --deepspeed ds.json\n", "the settings are in ds.json: read it" },
 };
 

@@ -330,8 +330,11 @@ static const struct {
       "def b() -> Trainer.Config:\n    config = a()\n    config.training.seq_len = 8192\n    return config\n"
       "def c():\n    return llama3_8b()\ndef d(config):\n    config.training.seq_len = 2048\n",
       "two.py: several configurations: a, b, c; give one of them alone" },
-    { "a.sh", "A=( --x 1\n", "a.sh:1:1: expected ) behind an array" },
-    { "a.sh", "train 'x\n", "expected ' at the end of a string" },
+    { "a.sh", "A=( --x 1\n", "a.sh:2: a list that begins with ( ends nowhere" },
+    { "a.sh", "F=bad\ntrain \\\n  --training.seq_len $F\n", "a.sh:3:3: training.seq_len: expected a whole number" },
+    { "a.sh", "train --b 1 --a 1\nS=seq_len\ntrain --training.$S bad --a 2\n",
+      "a.sh:3:1: training.seq_len: expected" },
+    { "a.sh", "train 'x\n", "a.sh:1: a quote ' that ends nowhere" },
     { "a.py", "config.training.seq_len = [1, 2\n", "expected a closing bracket, found the end" },
     { "a.py", "return Trainer.Config(a=1\n", "a.py:2:1: expected , or ) behind an argument" },
 };
@@ -433,6 +436,13 @@ START_TEST(configurations_bring_their_own_settings)
           "config = mine, whose own settings are unknown: what the launch leaves open is assumed to be torchtitan's "
           "own, "
           "8 sequences of 2048 tokens on each rank, SelectiveAC, and degrees of 1" },
+        { "run_train.sh", /* as torchtitan's own chooses, and counts its devices */
+          "NGPU=${NGPU:-\"4\"}\nNODES=1\nCONFIG=${CONFIG:-\"llama3_8b\"}\nMODE=${MODE:-\"\"}\n"
+          "if [ -n \"$MODE\" ]; then\n  python3 -m torchtitan.train --training.seq_len 16\nelse\n"
+          "  torchrun --nproc_per_node=$(($NGPU*$NODES)) -m torchtitan.train --module llama3 --config ${CONFIG} "
+          "\"$@\"\n"
+          "fi\n",
+          0, 8192, 1, 1, true, NULL },
         { "a.sh", "--module mine --config llama3_8b --training.seq_len 4096", 8, 4096, 1, 1, true,
           "config = llama3_8b, whose own settings are unknown" },
     };
