@@ -82,6 +82,22 @@ static bool grow(struct model *model, void **array, int count, size_t size, stru
     return true;
 }
 
+enum { LONGEST_PERIOD = 64 };
+
+void model_find_period(int *period, int *copies, const int *number, int count)
+{
+    *period = *copies = 1;
+    for (int p = 1; p <= LONGEST_PERIOD && 2 * p <= count; p++) {
+        int same = p;
+        while (same < count && number[same] == number[same - p])
+            same++;
+        if (same / p > 1 && same / p * p > *period * *copies) {
+            *period = p;
+            *copies = same / p;
+        }
+    }
+}
+
 bool model_add_block(struct model *model, int64_t count, const struct json *at, struct error *err)
 {
     if (count < 1 || count > MODEL_MAX_LAYERS)

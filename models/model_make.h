@@ -22,6 +22,9 @@ extern const struct model_head model_head_defaults;
 struct model *model_new(const struct model_head *head);
 /* True for 1 to 64 letters, digits, '-' and '_': what may become part of a weight's name. */
 bool model_good_name(const char *name);
+/* The period whose repeats cover most of the blocks, and how often it repeats: 1 of 1 where nothing does. number: of
+ * each block, the same for equal ones. */
+void model_find_period(int *period, int *copies, const int *number, int count);
 /* Opens `count` copies of the layers that follow; count 1 for plain ones. */
 bool model_add_block(struct model *model, int64_t count, const struct json *at, struct error *err);
 /* Adds a layer to the open block: copies the fields, fills in what follows and checks them. It reads the layer before,

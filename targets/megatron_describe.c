@@ -211,18 +211,22 @@ static bool add_blocks(struct model *model, struct described *d, const struct me
                        const struct json *at, struct error *err)
 {
     void *attention = args->latent ? (void *)&d->latent : (void *)&d->attention, *network;
-    for (int64_t i = 0; i < args->layers;) {
-        int64_t same = 1;
-        while (i + same < args->layers && d->experts[i + same] == d->experts[i] &&
-               d->windows[i + same] == d->windows[i])
-            same++;
-        d->attention.sliding_window = d->windows[i] ? d->window : 0;
-        const struct layer_kind *kind = network_of(&network, d, i);
-        ((struct layer_head *)network)->name = args->further > 0 && i + same == args->layers ? "trunk" : NULL;
-        if (!model_add_block(model, same, at, err) || !model_add_layer(model, d->attention_kind, attention, at, err) ||
-            !model_add_layer(model, kind, network, at, err))
+    int number[MEGATRON_MOST_BLOCKS], count = (int)args->layers, period, copies;
+    for (int i = 0; i < count; i++)
+        number[i] = 2 * d->experts[i] + d->windows[i];
+    for (int i = 0; i < count; i += period * copies) {
+        model_find_period(&period, &copies, number + i, count - i);
+        if (!model_add_block(model, copies, at, err))
             return false;
-        i += same;
+        for (int k = i; k < i + period; k++) {
+            bool last = args->further > 0 && k + period * (copies - 1) == count - 1;
+            const struct layer_kind *kind = network_of(&network, d, k);
+            d->attention.sliding_window = d->windows[k] ? d->window : 0;
+            ((struct layer_head *)network)->name = last ? "trunk" : NULL;
+            if (!model_add_layer(model, d->attention_kind, attention, at, err) ||
+                !model_add_layer(model, kind, network, at, err))
+                return false;
+        }
     }
     return true;
 }

@@ -495,6 +495,39 @@ START_TEST(test_layouts)
 }
 END_TEST
 
+/* Blocks that take turns are blocks as all others are: each is counted, once, and those that repeat together are
+ * written together. */
+START_TEST(test_blocks_that_take_turns)
+{
+    static const struct {
+        const char *args;
+        int blocks; /* of the model's description, with embedding and head */
+    } cases[] = {
+        { "--window-size 128,0 --window-attn-skip-freq 2", 3 },
+        { "--num-experts 8 --moe-router-topk 2 --moe-layer-freq '[0,1]*16'", 3 },
+        { "--num-experts 8 --moe-router-topk 2 --moe-layer-freq '[0]+[1]*31'", 3 },
+        { "--window-size 128,0 --window-attn-skip-freq '[1,1,0]*10+[1,1]' --mtp-num-layers 1", 4 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096];
+        struct arena arena = { 0 };
+        struct launch_read read = { 0 };
+        struct error err = { 0 };
+        snprintf(text, sizeof text, "python pretrain_gpt.py " LLAMA "--micro-batch-size 1 %s", cases[i].args);
+        ck_assert_msg(megatron()->read(&read, &arena, "args", text, strlen(text), &err), "%s", err.message);
+        ck_assert_int_eq(read.model->block_count, cases[i].blocks);
+        struct graph *graph = graph_of(read.model, 1, 8, 128);
+        int count = 0;
+        for (int l = 1; l < graph->layer_count; l++)
+            count += graph->layers[l].block >= 0 && graph->layers[l].block != graph->layers[l - 1].block;
+        ck_assert_int_eq(count, 32 + (strstr(cases[i].args, "--mtp") != NULL));
+        graph_free(graph);
+        model_free(read.model);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 static Suite *target_megatron_suite(void)
 {
     Suite *suite = suite_create("target_megatron");
@@ -509,6 +542,7 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD(suite, test_recipes);
     CHECK_ADD(suite, test_too_many_unknown);
     CHECK_ADD(suite, test_layouts);
+    CHECK_ADD(suite, test_blocks_that_take_turns);
     return suite;
 }
 CHECK_MAIN(target_megatron_suite)

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_PERIOD = 64 };
-
 /* Names of the layers that others read by name; only where blocks run side by side. */
 struct names {
     int count; /* blocks that were added */
@@ -176,21 +174,6 @@ static bool number_blocks(struct hf_reader *r, int **out)
     return true;
 }
 
-/* The period whose repeats from here on cover most blocks, and how often it repeats. */
-static void find_period(const int *number, int left, int *period, int *copies)
-{
-    *period = *copies = 1;
-    for (int p = 1; p <= LONGEST_PERIOD && 2 * p <= left; p++) {
-        int same = p;
-        while (same < left && number[same] == number[same - p])
-            same++;
-        if (same / p > 1 && same / p * p > *period * *copies) {
-            *period = p;
-            *copies = same / p;
-        }
-    }
-}
-
 bool hf_add_blocks(struct hf_reader *r, struct model *model)
 {
     struct names names = { 0 };
@@ -205,7 +188,7 @@ bool hf_add_blocks(struct hf_reader *r, struct model *model)
     if (!number_blocks(r, &number))
         return false;
     for (int i = 0; i < count; i += period * copies) {
-        find_period(number + i, count - i, &period, &copies);
+        model_find_period(&period, &copies, number + i, count - i);
         if (!model_add_block(model, copies, r->root, r->err))
             return false;
         for (int k = 0; k < period; k++) {
