@@ -318,8 +318,9 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
 {
     struct space space;
     struct launch *own = &from->read.launch;
+    const char *cluster = given->space.cluster ? given->space.cluster : given->otherwise.cluster;
     *from = (struct from){ 0 };
-    if (!count_devices(&from->read.cluster_devices, in, given->space.cluster, err) ||
+    if (!count_devices(&from->read.cluster_devices, in, cluster, err) ||
         !find_source(&from->target, target, err) || !read_launch(from, in, launch, err) ||
         !take_choices(from, given, err) || !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))

@@ -389,6 +389,11 @@ def not_priced(folder):
         titan.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\nconverters = {converters}\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[compile]\nenable = true\n')
         code, out, err = cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "--batch", 8)
         check(f"not priced: converters {converters}", code == 0 and ("model.converters" in out + err) == unknown, (out, err))
+    plan = folder / "titan.json"  # what the batch of a launch is that states that of a rank, the first plan's cluster says
+    cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "-o", plan)
+    code, out, err = cleave("compare", plan, "--from", f"torchtitan={titan}", "--json")
+    times = [row["predicted_step_s"] for row in json.loads(out)["plans"]] if code == 0 else [0]
+    check("compare --from: a batch of each rank", len(times) == 2 and abs(times[0] - times[1]) < 0.01 * times[0], (times, err))
 
 
 def bound_is_no_cost():
