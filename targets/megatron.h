@@ -118,6 +118,13 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
  * weights are in bf16 where nothing is said. */
 bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, bool narrow,
                      const char *name, struct error *err);
+/* Fails as Megatron-LM would, with the rule's name. */
+bool megatron_refuse(struct error *err, const char *name, const char *rule, const char *text);
+/* Whether the settings contradict each other, whoever says them. */
+bool megatron_check(const struct megatron_args *args, const char *name, struct error *err);
+/* The same of a command line of Megatron-LM, with words that no setting has: they refuse more than they change. */
+bool megatron_check_words(const struct megatron_args *args, const char *const *words, int count, const char *name,
+                          struct error *err);
 extern const struct target_rule megatron_rules[], megatron_bridge_rules[];
 void megatron_allow(struct space *space, const struct graph *graph);
 /* Whether modules of --recompute-modules compute exactly these operators again; they come to `out` (NULL: not). */

@@ -192,78 +192,6 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
 
 /* ---- in ---- */
 
-static bool refuse(struct error *err, const char *name, const char *rule, const char *text)
-{
-    return fail(err, "%s: Megatron-LM refuses it: %s (%s)", name, text, rule);
-}
-
-/* Each as Megatron-LM itself would refuse it, with its rule's name. */
-static bool check_args(const struct megatron_args *a, const char *name, struct error *err)
-{
-    bool full = text_is(a->granularity, "full"), selective = text_is(a->granularity, "selective");
-    bool ends = a->first_layers || a->last_layers, counts = a->embedding_counts || a->loss_counts;
-    const struct {
-        bool refused;
-        const char *rule, *text;
-    } rows[] = {
-        { (a->chunk_layers > 0) + (a->chunks > 0) + (a->layout != NULL) > 1, "one-layout",
-          "no more than one of --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank and "
-          "--pipeline-model-parallel-layout may be given" },
-        { a->layout && (ends || counts), "one-layout",
-          "--pipeline-model-parallel-layout goes with no other argument that splits layers over stages" },
-        { ends && counts, "one-layout",
-          "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers do not go with "
-          "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split" },
-        { a->chunk_layers && ends, "one-layout",
-          "an uneven split takes --num-virtual-stages-per-pipeline-rank, not "
-          "--num-layers-per-virtual-pipeline-stage" },
-        { a->granularity && !full && !selective, "recompute", "--recompute-granularity is full or selective" },
-        { full && (!a->method || !a->recompute_layers), "recompute",
-          "--recompute-granularity full needs --recompute-method (uniform or block) and --recompute-num-layers" },
-        { a->method && !text_is(a->method, "uniform") && !text_is(a->method, "block"), "recompute",
-          "--recompute-method is uniform or block" },
-        { (selective || a->recompute_activations) && (a->method || a->recompute_layers), "recompute",
-          "selective recomputation goes without --recompute-method and --recompute-num-layers" },
-        { a->distribute_saved && (!full || a->tensor == 1 || a->sequence_parallel), "recompute",
-          "--distribute-saved-activations needs full recomputation and tensor parallelism without sequence "
-          "parallelism" },
-        { a->modules && strstr(a->modules, "mla_up_proj") && !a->latent, "recompute",
-          "mla_up_proj is of --multi-latent-attention" },
-        { a->modules && strstr(a->modules, "moe_act") && !a->grouped_gemm, "recompute",
-          "moe_act needs --moe-grouped-gemm" },
-        { a->overlap_gather && ((!a->sharded_optimizer && !a->fsdp) || !a->overlap_reduce), "overlap",
-          "--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce" },
-        { a->optimizer_offload && !a->precision_aware, "offload",
-          "--optimizer-cpu-offload needs --use-precision-aware-optimizer" },
-        { a->precision_aware && !a->sharded_optimizer, "offload",
-          "--use-precision-aware-optimizer needs --use-distributed-optimizer" },
-        { a->bf16 && a->fp16, "dtype", "--bf16 and --fp16 exclude each other" },
-        { a->fp8 && a->fp4, "dtype", "--fp8-format and --fp4-format exclude each other" },
-        { a->latent && a->grouped_query, "attention",
-          "--group-query-attention and --multi-latent-attention exclude each other" },
-        { a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0, "attention",
-          "--num-attention-heads is a multiple of --num-query-groups" },
-        { a->expert > 1 && a->experts == 0, "ep-divides-experts", "--expert-model-parallel-size needs --num-experts" },
-        { a->experts > 0 && a->linear_bias && (a->expert_tensor ? a->expert_tensor : a->tensor) > 1, "experts-bias",
-          "experts with biases are not shared out by a tensor degree" },
-        { a->experts > 0 && a->expert_choices == 1 && !a->gates_before && text_is(a->score, "softmax") &&
-              !text_is(a->balancing, "sinkhorn"),
-          "experts-gates", "--moe-router-topk 1 needs --moe-router-pre-softmax" },
-        { a->expert_bias && text_is(a->score, "softmax"), "experts-gates",
-          "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid" },
-        { a->chosen_groups > 0 && (a->expert_groups == 0 || a->experts % a->expert_groups != 0), "experts-groups",
-          "--moe-router-group-topk needs --moe-router-num-groups, which divides --num-experts" },
-        { a->sequence > 0 && a->positions > 0 && a->positions < a->sequence, "positions",
-          "--max-position-embeddings is at least --seq-length" },
-        { a->heads && a->hidden % a->heads != 0 && !a->kv_channels && !a->latent, "attention",
-          "--hidden-size is a multiple of --num-attention-heads, or --kv-channels is given" },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].refused)
-            return refuse(err, name, rows[i].rule, rows[i].text);
-    return true;
-}
-
 static bool set_pieces(struct launch *l, struct arena *arena, const struct megatron_args *a, const char *name,
                        struct error *err)
 {
@@ -279,7 +207,7 @@ static bool set_pieces(struct launch *l, struct arena *arena, const struct megat
     int64_t middle = l->pipeline - (a->first_layers > 0) - (a->last_layers > 0);
     int64_t left = counted - a->first_layers - a->last_layers;
     if (left < 0 || (middle == 0 && left > 0) || (middle > 0 && (left % middle != 0 || left == 0)))
-        return refuse(err, name, "layout",
+        return megatron_refuse(err, name, "layout",
                       "the layers (with embedding and loss, where these count) are divided evenly by the pipeline "
                       "stages, first and last ones aside where these are given");
     for (int64_t i = 0; i < pieces; i++) {
@@ -288,10 +216,10 @@ static bool set_pieces(struct launch *l, struct arena *arena, const struct megat
               : stage == l->pipeline - 1 && a->last_layers > 0 ? a->last_layers
                                                                : own;
         if (own % l->chunks != 0)
-            return refuse(err, name, "layout", "the virtual stages divide the layers of each pipeline stage evenly");
+            return megatron_refuse(err, name, "layout", "the virtual stages divide the layers of each pipeline stage evenly");
         blocks[i] = (int)(own / l->chunks) - (i == 0 && a->embedding_counts) - (i == pieces - 1 && a->loss_counts);
         if (blocks[i] < 0)
-            return refuse(err, name, "layout", "the first and the last stage have layers beside embedding and loss");
+            return megatron_refuse(err, name, "layout", "the first and the last stage have layers beside embedding and loss");
     }
     l->piece_blocks = blocks;
     l->piece_count = (int)pieces;
@@ -310,14 +238,14 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
             return error_within(err, "%s", name);
         const int *blocks = layout.piece_blocks, pieces = layout.piece_count;
         if (pieces % l->pipeline != 0)
-            return refuse(err, name, "layout", "the layout's stages are a multiple of --pipeline-model-parallel-size");
+            return megatron_refuse(err, name, "layout", "the layout's stages are a multiple of --pipeline-model-parallel-size");
         for (int i = 0; i < pieces; i++)
             sum += blocks[i];
         if (a->layers > 0 && sum != a->layers)
             return fail(err, "%s: Megatron-LM refuses it: the layout has %lld layers, --num-layers says %lld (layout)",
                         name, (long long)sum, (long long)a->layers);
         if (layout.further != a->further)
-            return refuse(err, name, "mtp", "the layout has an m for each of --mtp-num-layers");
+            return megatron_refuse(err, name, "mtp", "the layout has an m for each of --mtp-num-layers");
         l->further_piece = layout.further_piece;
         l->chunks = pieces / l->pipeline;
         l->piece_blocks = blocks;
@@ -327,7 +255,7 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
             l->chunks = a->chunks;
         else if (a->chunk_layers > 0 && a->layers > 0) {
             if (counted % l->pipeline != 0 || counted / l->pipeline % a->chunk_layers != 0)
-                return refuse(
+                return megatron_refuse(
                     err, name, "layout",
                     "the pipeline stages divide the layers evenly, and --num-layers-per-virtual-pipeline-stage "
                     "those of a stage");
@@ -344,7 +272,7 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
     }
     l->schedule = l->chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
     if (l->chunks > 1 && l->pipeline <= (a->overlap_messages ? 1 : 2))
-        return refuse(err, name, "interleaved-needs-stages",
+        return megatron_refuse(err, name, "interleaved-needs-stages",
                       "virtual stages need more than 1 pipeline stage, and more than 2 with "
                       "--no-overlap-p2p-communication");
     return true;
@@ -488,7 +416,7 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
     int64_t data = l->data > 0 ? l->data : out->cluster_devices / ranks; /* unsaid, it is what the cluster has */
     if (a->instances > 1 && data > 0) {
         if (data % a->instances != 0)
-            return refuse(err, name, "optimizer-instances",
+            return megatron_refuse(err, name, "optimizer-instances",
                           "--num-distributed-optimizer-instances divides the data-parallel ranks");
         l->shard_group = a->sharded_optimizer || a->fsdp ? data / a->instances : 0;
     }
@@ -554,7 +482,8 @@ static bool set_degrees(struct launch *l, const struct megatron_args *a, const c
     else if (strcmp(a->context_type, "a2a") == 0)
         l->context_dimension = DIM_cp_ulysses;
     else
-        return fail(err, "%s: --cp-comm-type: expected p2p, all_gather or a2a, found \"%.64s\"", name, a->context_type);
+        return fail(err, "%s: --cp-comm-type: expected p2p, all_gather or a2a (a2a+p2p is not planned), found \"%.64s\"",
+                    name, a->context_type);
     if (a->context == 1)
         l->context_dimension = launch_plain.context_dimension;
     return true;
@@ -573,7 +502,7 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
         return fail(err, "%s: --mtp-num-layers: expected 0 to 16, found %lld", name, (long long)args->further);
     if (args->sequence > 1 << 27 || args->micro_batch > 1 << 30 || args->global_batch > 1 << 30)
         return fail(err, "%s: expected --seq-length up to 2^27, batches up to 2^30", name);
-    if (!set_degrees(l, args, name, err) || !check_args(args, name, err) || !set_stages(l, arena, args, name, err) ||
+    if (!set_degrees(l, args, name, err) || !megatron_check(args, name, err) || !set_stages(l, arena, args, name, err) ||
         !set_data(out, args, name, err))
         return false;
     l->sequence = args->sequence;

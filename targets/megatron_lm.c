@@ -206,6 +206,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
                     "found none",
                     name);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
+           megatron_check_words(&args, command->words, command->count, name, err) &&
            (out->devices > 0 || (find_devices(out, arena, &script), true)) &&
            megatron_launch(out, arena, &args, false, name, err);
 }

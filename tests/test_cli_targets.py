@@ -372,7 +372,7 @@ def not_priced(folder):
     check("instances where the cluster alone says the devices", code == 0 and "rp 2" in out and "dp 4" in out, (out, err))
     peaks = []
     for stage, strategy in enumerate(("no_shard", "optim", "optim_grads", "optim_grads_params")):
-        code, out, err = cleave("estimate", "--from", "megatron-lm", f"{megatron} --use-megatron-fsdp --data-parallel-sharding-strategy {strategy}",
+        code, out, err = cleave("estimate", "--from", "megatron-lm", f"{megatron} --use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy {strategy}",
                                 "--cluster", "1x8:h100-sxm", "--json")
         check(f"Megatron-FSDP: {strategy}", code == 0 and "not understood" not in err, (out, err))
         plan = json.loads(out)

@@ -136,7 +136,7 @@ START_TEST(test_fsdp)
                  "torchrun --nproc_per_node=8 --nnodes=4 pretrain_gpt.py " LLAMA "--bf16 --overlap-grad-reduce "
                  "--overlap-param-gather --use-distributed-optimizer --num-distributed-optimizer-instances 4 "
                  "--micro-batch-size 1 --data-parallel-sharding-strategy %s%s",
-                 strategies[i % 4], i < 4 ? " --use-megatron-fsdp" : "");
+                 strategies[i % 4], i < 4 ? " --use-megatron-fsdp --ckpt-format=fsdp_dtensor" : "");
         struct launch_read read = read_text(megatron(), &arena, "args", text);
         ck_assert_int_eq(read.launch.zero, i < 4 ? i : 1);
         ck_assert_int_eq(read.launch.shard_group, i == 0 ? 0 : 8);
@@ -251,7 +251,26 @@ START_TEST(test_contradictions)
           "--expert-tensor-parallel-size 2 beside --tensor-model-parallel-size 4" },
         { "--num-experts 8 --context-parallel-size 4 --expert-model-parallel-size 2",
           "over a part of 4 context-parallel ranks" },
-        { "--use-megatron-fsdp --data-parallel-sharding-strategy all", "not planned" },
+        { "--use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy all", "not planned" },
+        { "--use-megatron-fsdp --ckpt-format torch_dist", "needs --ckpt-format fsdp_dtensor (fsdp)" },
+        { "--use-megatron-fsdp --ckpt-format", "needs --ckpt-format fsdp_dtensor (fsdp)" },
+        { "--exp-avg-dtype bf16", "without --use-precision-aware-optimizer (optimizer)" },
+        { "--use-precision-aware-optimizer --use-distributed-optimizer --main-params-dtype bf16", "fp32 or fp16" },
+        { "--swiglu --squared-relu", "exclude each other (activation)" },
+        { "--data-parallel-size 3", "there is no --data-parallel-size" },
+        { "--use-torch-fsdp2 --pipeline-model-parallel-size 2", "goes without pipeline" },
+        { "--use-torch-fsdp2 --use-distributed-optimizer", "goes without --use-distributed-optimizer" },
+        { "--cpu-offloading-num-layers 2 --pipeline-model-parallel-size 2", "goes without pipeline" },
+        { "--cpu-offloading-num-layers 2 --recompute-granularity selective", "goes without recomputation" },
+        { "--tp-comm-overlap --tensor-model-parallel-size 2", "needs --sequence-parallel" },
+        { "--delay-wgrad-compute", "needs --overlap-moe-expert-parallel-comm" },
+        { "--overlap-param-gather-with-optimizer-step --use-distributed-optimizer --overlap-grad-reduce "
+          "--overlap-param-gather",
+          "virtual pipeline stages" },
+        { "--first-last-layers-bf16 --fp8-format hybrid", "another --fp8-recipe" },
+        { "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te", "expected native (loss)" },
+        { "--cp-comm-type a2a+p2p", "a2a+p2p is not planned" },
+        { "--cpu-offloading-num-layers 0 --pipeline-model-parallel-size 2 --cross-entropy-loss-fusion", "" },
         { "--context-parallel-size 3", "cp-divides-sequence" },
         { "--batch-size 4", "no longer" },
         { "--global-batch-sise 512", "did you mean --global-batch-size?" },

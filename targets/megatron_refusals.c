@@ -1,0 +1,144 @@
+/* Which arguments Megatron-LM refuses, and says so before any rank trains (megatron/training/arguments.py,
+ * validate_args; megatron/core/transformer/transformer_config.py and megatron/core/optimizer/optimizer_config.py,
+ * __post_init__). */
+#include "targets/megatron.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool megatron_refuse(struct error *err, const char *name, const char *rule, const char *text)
+{
+    return fail(err, "%s: Megatron-LM refuses it: %s (%s)", name, text, rule);
+}
+
+/* Whether the optimizer keeps anything in less than 32 bit. */
+static bool has_narrow_state(const struct megatron_args *a)
+{
+    const char *const kept[] = { a->first_moment, a->second_moment, a->main_weights, a->main_gradients };
+    bool narrow = false;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        narrow = narrow || strcmp(kept[i], "fp32") != 0;
+    return narrow;
+}
+
+bool megatron_check(const struct megatron_args *a, const char *name, struct error *err)
+{
+    bool full = text_is(a->granularity, "full"), selective = text_is(a->granularity, "selective");
+    bool ends = a->first_layers || a->last_layers, counts = a->embedding_counts || a->loss_counts;
+    const struct {
+        bool refused;
+        const char *rule, *text;
+    } rows[] = {
+        { (a->chunk_layers > 0) + (a->chunks > 0) + (a->layout != NULL) > 1, "one-layout",
+          "no more than one of --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank and "
+          "--pipeline-model-parallel-layout may be given" },
+        { a->layout && (ends || counts), "one-layout",
+          "--pipeline-model-parallel-layout goes with no other argument that splits layers over stages" },
+        { ends && counts, "one-layout",
+          "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers do not go with "
+          "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split" },
+        { a->chunk_layers && ends, "one-layout",
+          "an uneven split takes --num-virtual-stages-per-pipeline-rank, not "
+          "--num-layers-per-virtual-pipeline-stage" },
+        { a->granularity && !full && !selective, "recompute", "--recompute-granularity is full or selective" },
+        { full && (!a->method || !a->recompute_layers), "recompute",
+          "--recompute-granularity full needs --recompute-method (uniform or block) and --recompute-num-layers" },
+        { a->method && !text_is(a->method, "uniform") && !text_is(a->method, "block"), "recompute",
+          "--recompute-method is uniform or block" },
+        { (selective || a->recompute_activations) && (a->method || a->recompute_layers), "recompute",
+          "selective recomputation goes without --recompute-method and --recompute-num-layers" },
+        { a->distribute_saved && (!full || a->tensor == 1 || a->sequence_parallel), "recompute",
+          "--distribute-saved-activations needs full recomputation and tensor parallelism without sequence "
+          "parallelism" },
+        { a->modules && strstr(a->modules, "mla_up_proj") && !a->latent, "recompute",
+          "mla_up_proj is of --multi-latent-attention" },
+        { a->modules && strstr(a->modules, "moe_act") && !a->grouped_gemm, "recompute",
+          "moe_act needs --moe-grouped-gemm" },
+        { a->overlap_gather && ((!a->sharded_optimizer && !a->fsdp) || !a->overlap_reduce), "overlap",
+          "--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce" },
+        { a->optimizer_offload && !a->precision_aware, "offload",
+          "--optimizer-cpu-offload needs --use-precision-aware-optimizer" },
+        { a->precision_aware && !a->sharded_optimizer, "offload",
+          "--use-precision-aware-optimizer needs --use-distributed-optimizer" },
+        { !a->precision_aware && has_narrow_state(a), "optimizer",
+          "--exp-avg-dtype, --exp-avg-sq-dtype, --main-params-dtype and --main-grads-dtype are fp32 without "
+          "--use-precision-aware-optimizer" },
+        { a->bf16 && a->fp16, "dtype", "--bf16 and --fp16 exclude each other" },
+        { a->fp8 && a->fp4, "dtype", "--fp8-format and --fp4-format exclude each other" },
+        { a->latent && a->grouped_query, "attention",
+          "--group-query-attention and --multi-latent-attention exclude each other" },
+        { a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0, "attention",
+          "--num-attention-heads is a multiple of --num-query-groups" },
+        { a->expert > 1 && a->experts == 0, "ep-divides-experts", "--expert-model-parallel-size needs --num-experts" },
+        { a->experts > 0 && a->linear_bias && (a->expert_tensor ? a->expert_tensor : a->tensor) > 1, "experts-bias",
+          "experts with biases are not shared out by a tensor degree" },
+        { a->experts > 0 && a->expert_choices == 1 && !a->gates_before && text_is(a->score, "softmax") &&
+              !text_is(a->balancing, "sinkhorn"),
+          "experts-gates", "--moe-router-topk 1 needs --moe-router-pre-softmax" },
+        { a->expert_bias && text_is(a->score, "softmax"), "experts-gates",
+          "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid" },
+        { a->chosen_groups > 0 && (a->expert_groups == 0 || a->experts % a->expert_groups != 0), "experts-groups",
+          "--moe-router-group-topk needs --moe-router-num-groups, which divides --num-experts" },
+        { a->sequence > 0 && a->positions > 0 && a->positions < a->sequence, "positions",
+          "--max-position-embeddings is at least --seq-length" },
+        { a->heads && a->hidden % a->heads != 0 && !a->kv_channels && !a->latent, "attention",
+          "--hidden-size is a multiple of --num-attention-heads, or --kv-channels is given" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].refused)
+            return megatron_refuse(err, name, rows[i].rule, rows[i].text);
+    return true;
+}
+
+/* What the word says last of the flag, "" where it stands alone; NULL: the flag is not given. */
+static const char *said(const char *const *words, int count, const char *flag)
+{
+    size_t length = strlen(flag);
+    const char *value = NULL;
+    for (int i = 0; i < count; i++)
+        if (strncmp(words[i], flag, length) == 0 && (words[i][length] == '=' || !words[i][length]))
+            value = words[i][length] == '='                   ? words[i] + length + 1
+                    : i + 1 < count && words[i + 1][0] != '-' ? words[i + 1]
+                                                              : "";
+    return value;
+}
+
+bool megatron_check_words(const struct megatron_args *a, const char *const *words, int count, const char *name,
+                          struct error *err)
+{
+#define SAID(flag) said(words, count, flag)
+    const char *offloads = SAID("--cpu-offloading-num-layers");
+    bool shards = SAID("--use-torch-fsdp2") != NULL, keeps_some = offloads && atoi(offloads) > 0;
+    bool early = SAID("--overlap-param-gather-with-optimizer-step") != NULL;
+    const struct {
+        bool refused;
+        const char *rule, *text;
+    } rows[] = {
+        { SAID("--data-parallel-size"), "arguments",
+          "there is no --data-parallel-size: data-parallel ranks are what the other degrees leave of the devices" },
+        { a->swiglu && a->squared_relu, "activation", "--swiglu and --squared-relu exclude each other" },
+        { SAID("--cross-entropy-loss-fusion") && text_is(SAID("--cross-entropy-fusion-impl"), "te"), "loss",
+          "--cross-entropy-fusion-impl te is switched off, as it is not stable: expected native" },
+        { strcmp(a->main_weights, "fp32") != 0 && strcmp(a->main_weights, "fp16") != 0, "optimizer",
+          "--main-params-dtype is fp32 or fp16" },
+        { a->fsdp && !text_is(SAID("--ckpt-format"), "fsdp_dtensor"), "fsdp",
+          "--use-megatron-fsdp needs --ckpt-format fsdp_dtensor" },
+        { shards && (a->pipeline > 1 || a->expert > 1), "fsdp",
+          "--use-torch-fsdp2 goes without pipeline and expert parallelism" },
+        { shards && a->sharded_optimizer, "fsdp", "--use-torch-fsdp2 goes without --use-distributed-optimizer" },
+        { keeps_some && a->pipeline > 1, "offload", "--cpu-offloading-num-layers goes without pipeline parallelism" },
+        { keeps_some && a->granularity, "offload", "--cpu-offloading-num-layers goes without recomputation" },
+        { SAID("--tp-comm-overlap") && !(a->sequence_parallel && a->tensor > 1), "overlap",
+          "--tp-comm-overlap needs --sequence-parallel" },
+        { SAID("--delay-wgrad-compute") && !SAID("--overlap-moe-expert-parallel-comm"), "overlap",
+          "--delay-wgrad-compute needs --overlap-moe-expert-parallel-comm" },
+        { early && (!a->overlap_gather || (!a->chunks && !a->chunk_layers && !a->layout)), "overlap",
+          "--overlap-param-gather-with-optimizer-step needs --overlap-param-gather and virtual pipeline stages" },
+        { SAID("--first-last-layers-bf16") && a->fp8 && text_is(a->fp8_recipe, "delayed"), "dtype",
+          "--first-last-layers-bf16 goes without delayed scaling: expected another --fp8-recipe" },
+    };
+#undef SAID
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].refused)
+            return megatron_refuse(err, name, rows[i].rule, rows[i].text);
+    return true;
+}
