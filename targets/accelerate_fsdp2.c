@@ -279,9 +279,9 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
             "%s: parallelism_config_dp_replicate_size %lld: expected parallelism_config_dp_shard_size 2 or more "
             "with it",
             settings->name, (long long)replicas);
-    if (!said && !also && launch->tensor == 1 && launch->context == 1) { /* FSDP over all processes */
-        group = out->devices;
-        all = out->devices;
+    if (!said && !also && launch->tensor == 1 && launch->context == 1) {            /* FSDP over all processes */
+        group = out->devices > 0 ? max_i64(out->devices, out->cluster_devices) : 0; /* templates count a few */
+        all = group;
     } else if (out->devices > 0 && all != out->devices) {
         return fail(
             err,
@@ -291,7 +291,7 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
             (long long)launch->context, (long long)all, (long long)out->devices);
     }
     out->says_data = all > 0;
-    out->devices = all;
+    out->devices = said || also || out->devices == 0 ? all : out->devices;
     launch->data = all > 0 ? replicas * group : 0;
     launch->shard_group = replicas > 1 ? group : 0;
     launch->zero = 3;
@@ -303,25 +303,56 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     return true;
 }
 
-static bool read_fsdp(struct launch_read *out, struct settings *settings, struct error *err)
+/* FSDP 1 shards the same weights as FSDP 2, of a block together, and is priced so where it shards all of them
+ * (accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin; torch/distributed/fsdp/api.py, ShardingStrategy).
+ */
+static bool read_first_fsdp(struct settings *settings, bool said, struct error *err)
+{
+    static const char *const strategies[] = { "FULL_SHARD",   "1", "SHARD_GRAD_OP",      "2", "NO_SHARD", "3",
+                                              "HYBRID_SHARD", "4", "HYBRID_SHARD_ZERO2", "5", NULL },
+                             *const instead[] = { NULL, "cleave estimate MODEL --framework accelerate-fsdp2 --zero 2",
+                                                  "cleave estimate MODEL --framework accelerate-fsdp2 --zero 0",
+                                                  "fsdp_version 2 with parallelism_config_dp_replicate_size",
+                                                  "fsdp_version 2 with parallelism_config_dp_replicate_size" };
+    int strategy = 0;
+    bool has_strategy;
+    const struct settings_option options[] = {
+        { "fsdp_reshard_after_forward", .word = &strategy, .words = strategies, .sections = of_fsdp,
+          .said = &has_strategy },
+        { "fsdp_sharding_strategy", .word = &strategy, .words = strategies, .sections = of_fsdp,
+          .said = &has_strategy },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
+        return false;
+    if (!has_strategy)
+        return fail(err, "%s: fsdp_version: expected 2, or 1 with fsdp_sharding_strategy FULL_SHARD; found %s",
+                    settings->name, said ? "1" : "none, which is 1");
+    const char *other = instead[strategy / 2];
+    return !other || fail(err, "%s: fsdp_sharding_strategy: expected FULL_SHARD, found %s: use %s", settings->name,
+                          strategies[strategy / 2 * 2], other);
+}
+
+/* first: whether it is FSDP 1. */
+static bool read_fsdp(struct launch_read *out, bool *first, struct settings *settings, struct error *err)
 {
     struct launch *launch = &out->launch;
     int64_t version = 1;
     bool reshard = true, offload = false, again = false, keep = false, said;
     static const char *const precisions[] = { "no", "bf16", "fp16", "fp8", NULL };
     int type = 1;
+    const struct settings_option kind = { "fsdp_version", .integer = &version, .least = 1,
+                                          .most = 2,      .sections = of_fsdp, .said = &said };
     const struct settings_option options[] = {
-        { "fsdp_version", .integer = &version, .least = 1, .most = 2, .sections = of_fsdp, .said = &said },
         { "fsdp_reshard_after_forward", .flag = &reshard, .sections = of_fsdp },
         { "fsdp_offload_params", .flag = &offload, .sections = of_fsdp },
         { "fsdp_activation_checkpointing", .flag = &again, .sections = of_fsdp },
         { "fsdp_activation_checkpointing_offload", .flag = &keep, .sections = of_fsdp },
         { "mixed_precision", .word = &type, .words = precisions, .said = &out->says_dtype },
     };
-    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
+    if (!settings_read(settings, &kind, 1, err) || (version == 1 && !read_first_fsdp(settings, said, err)) ||
+        !settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
-    if (version != 2)
-        return fail(err, "%s: fsdp_version: expected 2, found %s", settings->name, said ? "1" : "none, which is 1");
+    *first = version == 1;
     const struct setting *alone = settings_take(settings, "fsdp_auto_wrap_policy"),
                          *inside = settings_take(settings, "fsdp_config.fsdp_auto_wrap_policy"),
                          *wrap = inside ? inside : alone;
@@ -348,7 +379,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     struct trainer_said said;
     const char *dot = strrchr(name, '.');
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-    bool options = !yaml && length > 1;
+    bool options = !yaml && length > 1, first = false;
     if (!yaml && !(dot && strcmp(dot, ".sh") == 0)) { /* options have "--", files have keys with ":" */
         options = false;
         for (size_t i = 0; i + 2 < length && !options; i++)
@@ -364,7 +395,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!settings_follow(&settings, files, out->beside, err) ||
         !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
-        !read_fsdp(out, &settings, err) || !trainer_read(&said, &settings, err))
+        !read_fsdp(out, &first, &settings, err) || !trainer_read(&said, &settings, err))
         return false;
     if (said.recompute)
         launch->recompute = RECOMPUTE_BLOCK;
@@ -386,7 +417,9 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     static const char *const ignored[] = { "fsdp_config.",           "fsdp_",         "use_fsdp",
                                            "use_parallelism_config", "downcast_bf16", NULL };
     out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
-    return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
+    static const char as_second[] = "fsdp_version 1 (priced as 2, which shards the same blocks)";
+    return (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&
+           (!first || launch_read_add_unknown(out, arena, as_second, sizeof as_second - 1, err));
 }
 
 const struct target target_accelerate_fsdp2 = {

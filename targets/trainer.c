@@ -218,11 +218,17 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
 bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
                        struct error *err)
 {
-    const char *const words[] = { own, other, NULL };
+    const char *const words[] = { own, other, "MULTI_GPU", NULL };
     int type = 0;
-    return settings_word(settings, "distributed_type", words, &type, NULL, err) &&
-           (type == 0 || fail(err, "%s: distributed_type: expected %s, found %s: --from %s reads it", settings->name,
-                              own, other, target));
+    if (!settings_word(settings, "distributed_type", words, &type, NULL, err))
+        return false;
+    if (type == 2)
+        return fail(err,
+                    "%s: distributed_type: expected %s, found MULTI_GPU, which shards nothing: use cleave estimate "
+                    "MODEL --framework accelerate-fsdp2 --zero 0",
+                    settings->name, own);
+    return type == 0 || fail(err, "%s: distributed_type: expected %s, found %s: --from %s reads it", settings->name,
+                             own, other, target);
 }
 
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err)

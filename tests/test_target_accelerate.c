@@ -133,6 +133,15 @@ START_TEST(files_of_users_are_read)
     ck_assert_int_eq(r.launch.batch, 96);
     ck_assert_int_eq(r.launch.sequence, 2048);
     ck_assert_int_eq(r.launch.recompute, RECOMPUTE_BLOCK);
+    /* What alignment-handbook and LLaMA-Factory have is FSDP 1, with processes that a cluster has more of. */
+    r = read_text(accelerate, &arena, "fsdp.yaml",
+                  "distributed_type: FSDP\nfsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+                  "  fsdp_backward_prefetch: BACKWARD_PRE\n  fsdp_sharding_strategy: FULL_SHARD\n"
+                  "  fsdp_use_orig_params: true\nmixed_precision: bf16\nnum_processes: 2\n");
+    ck_assert_int_eq(r.launch.zero, 3);
+    ck_assert_int_eq(r.launch.data, 2);
+    ck_assert_int_eq(r.unknown_count, 1);
+    ck_assert(strstr(r.unknown[0], "fsdp_version 1 (priced as 2"));
     arena_free(&arena);
 }
 END_TEST
@@ -142,8 +151,13 @@ static const struct {
 } refused[] = {
     { "a.yaml", "distributed_type: DEEPSPEED\n",
       "a.yaml: distributed_type: expected FSDP, found DEEPSPEED: --from deepspeed reads it" },
-    { "a.yaml", "fsdp_config:\n  fsdp_version: 1\n", "fsdp_version: expected 2, found 1" },
-    { "a.yaml", "fsdp_config:\n", "expected 2, found none, which is 1" },
+    { "a.yaml", "distributed_type: MULTI_GPU\n", "found MULTI_GPU, which shards nothing: use cleave estimate MODEL" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 1\n", "fsdp_version: expected 2, or 1 with" },
+    { "a.yaml", "fsdp_config:\n", "fsdp_sharding_strategy FULL_SHARD; found none, which is 1" },
+    { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: some\n", "fsdp_sharding_strategy: expected" },
+    { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: 2\n", "expected FULL_SHARD, found SHARD_GRAD_OP: use cleave" },
+    { "a.yaml", "fsdp_config:\n  fsdp_reshard_after_forward: NO_SHARD\n", "--framework accelerate-fsdp2 --zero 0" },
+    { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n", "parallelism_config_dp_replicate_size" },
     { "a.yaml", "a: &x 1\n", "a.yaml:1:4: expected a value, found \"&\"" },
     { "a.yaml", "a: 1\na: 2\n", "a.yaml:2:1: a: expected each key once, found it also in line 1" },
     { "a.yaml", "\ta: 1\n", "a.yaml:1:1: expected spaces before a key, found a tab" },
