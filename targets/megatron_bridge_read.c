@@ -394,6 +394,36 @@ static bool is_recipe_name(const char *name, size_t length)
     return false;
 }
 
+/* Whether the text has it with "(" behind it where it does not define it. */
+static bool is_called(const struct recipe *r, const char *name, size_t length)
+{
+    for (const char *p = r->text + 4; p + length < r->end; p++)
+        if (memcmp(p, name, length) == 0 && p[length] == '(' && p[-1] != '_' && !isalnum((unsigned char)p[-1]) &&
+            memcmp(p - 4, "def ", 4) != 0)
+            return true;
+    return false;
+}
+
+/* Recipes of the text that none of it calls are jobs of their own: read as one they would be a job that nobody has. */
+static bool check_single(const struct recipe *r)
+{
+    enum { SHOWN = 4, LOOKED_AT = 64 };
+    struct text names = { 0 };
+    int count = 0, seen = 0;
+    for (const char *p = r->text; p + 4 < r->end && count < SHOWN && seen < LOOKED_AT; p++) {
+        size_t length = memcmp(p, "def ", 4) == 0 ? path_length(p + 4, r->end) : 0;
+        if (length == 0 || !is_recipe_name(p + 4, length))
+            continue;
+        seen++;
+        if (!is_called(r, p + 4, length))
+            text_printf(&names, "%s%.*s", count++ > 0 ? ", " : "", (int)length, p + 4);
+    }
+    bool single = count < 2 || fail(r->err, "%s: expected one recipe, found several: %s%s: give one of them alone",
+                                    r->name, names.data ? names.data : "", count == SHOWN ? ", ..." : "");
+    text_free(&names);
+    return single;
+}
+
 /* The recipe that the text imports as this name; NULL: it imports none so. */
 static const char *imported_as(const struct recipe *r, const char *name, size_t length, size_t *own_length)
 {
@@ -527,7 +557,7 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
     for (const char *p = text; !r.renames && p + 8 < r.end; p++)
         r.renames = memcmp(p, "_config as ", min_i64(11, r.end - p)) == 0;
     int before = out->unknown_count;
-    if (!read_settings(&r, text, text + length, ""))
+    if (!check_single(&r) || !read_settings(&r, text, text + length, ""))
         return false;
     if (out->ignored_count == 0 && args.tensor == 1 && args.global_batch == 0 && args.micro_batch == 0 &&
         args.layers == 0 && args.pipeline == 1 && out->unknown_count == before)

@@ -451,6 +451,29 @@ START_TEST(test_recipes)
 }
 END_TEST
 
+/* Recipes that nobody calls are jobs of their own; one that another calls is part of it. */
+START_TEST(test_several_recipes)
+{
+#define DEF(name, more) "def " name "_pretrain_config():\n    cfg.train.micro_batch_size = 2\n" more
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        { DEF("one", "") DEF("two", ""), "found several: one_pretrain_config, two_pretrain_config: give one" },
+        { DEF("a", "") DEF("b", "") DEF("c", "") DEF("d", "") DEF("e", ""), "d_pretrain_config, ...: give one" },
+        { DEF("base", "") DEF("one", "    cfg = base_pretrain_config()\n"), "" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct launch_read read = { 0 };
+        struct error err = { 0 };
+        bool ok =
+            target_find("megatron-bridge")->read(&read, &arena, "r.py", cases[i].text, strlen(cases[i].text), &err);
+        ck_assert_msg(ok == !*cases[i].words && strstr(err.message, cases[i].words), "%s", err.message);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 /* A file of settings that nobody knows is no recipe, and nobody reads a list of thousands. */
 START_TEST(test_too_many_unknown)
 {
@@ -562,6 +585,7 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD(suite, test_too_many_unknown);
     CHECK_ADD(suite, test_layouts);
     CHECK_ADD(suite, test_blocks_that_take_turns);
+    CHECK_ADD(suite, test_several_recipes);
     return suite;
 }
 CHECK_MAIN(target_megatron_suite)
