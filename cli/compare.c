@@ -8,7 +8,6 @@
 #include "host/machine.h"
 #include "profiler/resident.h"
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -391,101 +390,18 @@ static int64_t least_memory(const struct cluster *cluster)
     return bytes;
 }
 
-/* Whether the machine was too unsteady to compare times on it; then says so. */
-static bool warn_of_drift(const struct report_speed *speed, bool steady, char *out, size_t size)
-{
-    static const double STEADY = 0.05;
-    if (steady || speed->drift <= STEADY)
-        return false;
-    snprintf(
-        out, size,
-        "the machine's speed changed by %.0f %% meanwhile, so the times say little: run it again when nothing else "
-        "runs, or with --steady 5",
-        100 * speed->drift);
-    return true;
-}
-
-enum { MAX_NOTES = 5, NOTE_BYTES = 320 };
-struct notes {
-    char text[MAX_NOTES][NOTE_BYTES];
-    const char *list[MAX_NOTES + 1]; /* NULL-terminated */
-};
-
-/* Whether plans are of other models or other batches than the first, so that their steps are not of the same work; then
- * says so. */
-static bool warn_of_jobs(const struct comparison *c, char *out, size_t size)
-{
-    const struct graph *first = c->entries[0].graph;
-    for (int i = 1; i < c->count && first; i++) {
-        const struct graph *own = c->entries[i].graph;
-        if (!own)
-            continue;
-        int64_t tokens = own->batch * own->sequence, first_tokens = first->batch * first->sequence;
-        double count = (double)graph_parameter_count(own), first_count = (double)graph_parameter_count(first);
-        if (tokens == first_tokens && fabs(count / first_count - 1) < .01)
-            continue;
-        snprintf(out, size,
-                 "these are not steps of the same work: %s has %.4g billion parameters and %lld tokens a step, %s %.4g "
-                 "billion and %lld; compare tokens/s of one model",
-                 c->entries[0].name, first_count / 1e9, (long long)first_tokens, c->entries[i].name, count / 1e9,
-                 (long long)tokens);
-        return true;
-    }
-    return false;
-}
-
-static const char *place_of(const struct inputs *in, bool devices)
-{
-    return devices ? in->cluster->name : in->facts.framework ? in->facts.framework->name : "cleave";
-}
-
-/* Whether plans are for other devices than the first, or priced as another framework runs them (!devices), so that the
- * fastest need not be the one to choose. */
-static bool warn_of_places(const struct job *job, bool devices, char *out, size_t size)
-{
-    const struct comparison *c = &job->comparison;
-    for (int i = 1; i < job->input_count && i < c->count; i++) {
-        const char *own = place_of(job->inputs[i], devices), *first = place_of(job->inputs[0], devices);
-        if (strcmp(own, first) == 0)
-            continue;
-        snprintf(out, size, "these are not steps of the same %s: %s is %s %.80s, %s %s %.80s",
-                 devices ? "devices" : "framework", c->entries[0].name, devices ? "for" : "priced as by", first,
-                 c->entries[i].name, devices ? "for" : "as by", own);
-        return true;
-    }
-    return false;
-}
-
-/* What readers must know of the plans and of the machine; said on the terminal, too. */
-static void note_all(struct notes *notes, const struct job *job, const struct report_speed *speed)
-{
-    int count = 0;
-    *notes = (struct notes){ 0 };
-    if (warn_of_jobs(&job->comparison, notes->text[count], NOTE_BYTES))
-        notes->list[count] = notes->text[count], count++;
-    for (int devices = 1; devices >= 0; devices--)
-        if (warn_of_places(job, devices, notes->text[count], NOTE_BYTES))
-            notes->list[count] = notes->text[count], count++;
-    if (warn_of_drift(speed, job->a->steady_percent > 0, notes->text[count], NOTE_BYTES))
-        notes->list[count] = notes->text[count], count++;
-    if (print_speed_change(notes->text[count], NOTE_BYTES, speed->reference_ns, compare_reference_ns(job)))
-        notes->list[count] = notes->text[count], count++;
-    for (int i = 0; i < count; i++)
-        fprintf(job->cli->talk, "note: %s\n", notes->list[i]);
-}
-
 static bool show(struct job *job, struct error *err)
 {
     struct report_plan plans[REPORT_MAX_PLANS];
     struct provenance provenance;
-    struct notes notes;
+    struct compare_notes notes;
     char when[HOST_TIME_BYTES], title[160];
     const struct comparison *c = &job->comparison;
     const struct inputs *in = job->inputs[0];
     const struct report_speed speed = comparison_speed(c);
     host_time_text(when);
     provenance_describe(&provenance, job, &speed, when);
-    note_all(&notes, job, &speed);
+    compare_note_all(&notes, job, &speed);
     snprintf(title, sizeof title, "%s: %d plan%s compared", in->model->name, c->count, c->count == 1 ? "" : "s");
     comparison_report(c, plans);
     struct report report = { .title = title,

@@ -35,6 +35,15 @@ int64_t compare_reference_ns(const struct job *job);
 /* The plan of a launch, "megatron-lm=train.sh": what it leaves open is the first plan's. */
 bool compare_add_launch(struct job *job, const char *from, struct error *err);
 
+/* ---- compare_notes.c ---- */
+enum { COMPARE_NOTES = 5, COMPARE_NOTE_BYTES = 512 };
+struct compare_notes {
+    char text[COMPARE_NOTES][COMPARE_NOTE_BYTES];
+    const char *list[COMPARE_NOTES + 1]; /* NULL-terminated */
+};
+/* What readers must know of the plans and of the machine; said on the terminal, too. */
+void compare_note_all(struct compare_notes *notes, const struct job *job, const struct report_speed *speed);
+
 /* ---- compare_search.c ---- */
 /* Searches that the report asks for: the step against memory, and against devices. */
 bool compare_search(struct job *job, struct error *err);
