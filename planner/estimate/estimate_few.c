@@ -355,7 +355,6 @@ static bool simulate_more(int64_t *more_ns, struct estimate *few, int64_t few_ns
         (double)(laid_out ? longer->prediction.step_ns - few->prediction.step_ns : longer->apart_ns - few->apart_ns) /
         period;
     *more_ns = (int64_t)fmax(0, fmin(each * (plan->micro_batch_count - count), (double)MAX_TIME_NS));
-    few->effort += longer->effort;
     estimate_free(longer);
     return true;
 }
