@@ -137,7 +137,7 @@ static void remark_dtype(const struct remarks *to, const struct inputs *in, cons
         return;
     remark(to, "default_dtype", "the dtype is %s: %s has no bf16 products; --dtype says another%s",
            dtype_names[plan->dtype], in->lacks_bf16,
-           plan->dtype == DTYPE_FP16 ? " (loss scaling, which fp16 needs, is not priced)" : "");
+           plan->dtype == DTYPE_FP16 ? " (fp16 needs loss scaling, which is not priced; cleave run has none)" : "");
 }
 
 /* All streams are planned with one length, and an encoder of sound reads more positions than its decoder writes. */
