@@ -349,6 +349,7 @@ START_TEST(test_what_is_listed)
         { "T=2; [[ $MODE =~ ^(a|b c)$ ]] && T=4\n", "[[  =~ ^(a|b c ) $ ]] (line 1: taken as false)", 2 },
         { "T=2; [[ a =~ ^(a|b)$ || a == a ]] && T=4\n", NULL, 4 },
         { "T=2; [[ a =~ ^(a|b)$ && a == a ]] && T=4\n", "[[ a =~ ^(a|b)$ && a == a ]] (line 1: taken as false)", 2 },
+        { "T=2; f() { [ -v X ] && T=4; }; f; f\n", "[ -v X ] (line 1: taken as false)", 2 },
         { "T=2\n! [[ -v X ]] && T=4\n", "! [[ -v X ]] (line 2: taken as false)", 2 },
         { "T=2; [ a b ] && T=4\n", "[ a b ] (line 1: taken as false)", 2 },
         { "T=2; [ $X = a ] && T=4; [ a = $X ] && T=8\n", NULL, 2 },
