@@ -1,4 +1,5 @@
 /* Scripts of a shell, of which the arguments of a launch are read: functions, choices, and forms of commands. */
+#include "targets/settings.h"
 #include "targets/shell.h"
 #include "tests/megatron_launches.h"
 #include "tests/target_launches.h"
@@ -103,6 +104,9 @@ START_TEST(test_choices)
           "args:1: case: expected ;; behind an item, found ;&, which is not read" },
         { "case a in a) T=2;;& esac\n", "found ;;&, which is not read" },
         { "case a in a) T=2;;\n", "case of line 1: expected esac at its end" },
+        { "for a in 'b\n", "args:1: a quote ' that ends nowhere" },
+        { "(( a = ${b )) --bf16\n", "args:1: ${ that ends nowhere" },
+        { "(( ${b )) --bf16\n", "args:1: ${ that ends nowhere" },
         { "srun bash -lc 'case a in a) T=2;& esac; p.py --bf16'\n", "args:1: case: expected ;; behind an item" },
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -184,7 +188,7 @@ START_TEST(test_as_bash)
         "T=1; [[ llama-3 == llama* ]] && T=2; [[ abc != a?c ]] && T=4; [ abc = 'a*' ] && T=8",
         "read -r A B <<< \"x y\"\nT=4; cat <<< EOF >/dev/null\nT=$((T + 1))",
         "T=$((1<<12)); T=$((T + (256 >> 4) + 2**3**2 - (5 < 1 << 3) + -2**2))",
-        "T=$(( )); N=; T=$((T + 7 + N - (N < 1)))",
+        "T=$(( )); N=; T=$((T + 15 / 2 + N - (N < 1)))",
         "N=3; (( N = N * 2 )); (( N += 4 )); ((N++)); (( N<<=1 )); T=$N; (( N -= 22 )) || T=$((T + 1))",
         "T=2; (( T-- )) && (( T *= 5 )) && ! (( T == 4 )) && T=$((T + 1))",
         "T=1; [[ a == a || a == a && a == b ]] && T=2; [[ ( a == a || a == a ) && a == b ]] || T=$((T + 4))",
@@ -339,6 +343,17 @@ START_TEST(test_what_may_come_to_nothing)
 }
 END_TEST
 
+START_TEST(test_too_many_options)
+{
+    struct text text = { 0 };
+    text_add(&text, "torchrun");
+    for (int i = 0; i <= SETTINGS_MOST; i++)
+        text_add(&text, " --a 1");
+    check_refusal(target_find("torchtitan"), "run.sh", text.data, "expected at most 4096 settings, found more");
+    text_free(&text);
+}
+END_TEST
+
 /* Conditions that are not understood are false, loops run once: both are listed. */
 START_TEST(test_what_is_listed)
 {
@@ -386,6 +401,7 @@ static Suite *target_scripts_suite(void)
     CHECK_ADD(suite, test_as_bash);
     CHECK_ADD(suite, test_what_comes_to_nothing);
     CHECK_ADD(suite, test_what_may_come_to_nothing);
+    CHECK_ADD(suite, test_too_many_options);
     CHECK_ADD(suite, test_what_is_listed);
     return suite;
 }
