@@ -70,8 +70,8 @@ static bool makes_config(const struct recipes *r, const char *name)
     const char *p = body_of(r, name, &given);
     if (given)
         return false;
-    for (size_t length; p<r->end; p += length> 0 ? length : 1) {
-        length = path_length(p, r->end);
+    for (const char *end = r->end; p < end;) {
+        size_t length = path_length(p, end);
         if (next_statement(r, p))
             return false;
         if (length > 4 && memcmp(p, "cfg.", 4) == 0)
@@ -79,8 +79,9 @@ static bool makes_config(const struct recipes *r, const char *name)
         const char *last = p + length, *own = last; /* of a module's member the last name */
         while (own > p && own[-1] != '.')
             own--;
-        if (last < r->end && *last == '(' && own < last && megatron_is_recipe_name(own, (size_t)(last - own)))
+        if (last < end && *last == '(' && own < last && megatron_is_recipe_name(own, (size_t)(last - own)))
             return true;
+        p += length > 0 ? length : 1;
     }
     return false;
 }

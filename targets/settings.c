@@ -79,7 +79,8 @@ bool setting_fail(const struct settings *settings, const struct setting *setting
     va_end(arguments);
     return fail(err, "%s:%d:%d: %.200s: %s%s", setting->file ? setting->file : settings->name, setting->line,
                 setting->column, setting->key, message,
-                setting->empty ? ", which expands to nothing here: write the value in its place, or set it before" : "");
+                setting->empty ? ", which expands to nothing here: write the value in its place, or set it before"
+                               : "");
 }
 
 /* Without the "_" that Python and TOML allow between digits. */

@@ -233,7 +233,7 @@ def files_beside(folder):
     code, said = told("deepspeed", "ds.json")
     check("micro-batches of the accumulation", code == 0 and "4 micro-batches of 2 per replica" in said, (code, said))
     code, said = told("deepspeed", "ds.json", "--micro-batch", 1)
-    check("a micro-batch beside the accumulation", code == 0 and "8 micro-batches of 1 per replica" in said, (code, said))
+    check("a micro-batch beside the accumulation", code == 2 and "expected micro-batches of 1 x gradient_accumulation_steps 4" in said, (code, said))
     (folder / "ds.yaml").write_text("deepspeed_config_file: ds.yaml\n")
     code, said = told("deepspeed", "run.sh")
     check("files that name each other", code == 2 and "expected at most 8 files that name each other" in said, (code, said))
