@@ -147,6 +147,8 @@ static bool take_choices(struct from *from, const struct given_options *given, s
         if (from->read.micro_batch_is_open && strcmp(choice_facts[i].name, "micro-batch") == 0) {
             from->read.launch.micro_batch = given->number[i];
             from->read.micro_batches = 0;
+            if (!from->read.says_batch) /* both are less than 2^31 */
+                from->read.rank_batch = given->number[i] * from->read.accumulation;
         } else {
             said = choice_facts[i].name;
         }
@@ -312,6 +314,20 @@ static bool estimate_as_planned(struct estimate **out, const struct inputs *in, 
     return *out || given_estimate(out, in, plan, err);
 }
 
+/* What options say beside a launch goes with the micro-batches that it states, as the framework asserts of them. */
+static bool check_accumulation(const struct from *from, const struct given_options *given, struct error *err)
+{
+    const struct launch *own = &from->read.launch;
+    int64_t steps = from->read.accumulation, product;
+    if (steps == 0 || (!given->space.batch && !from->read.micro_batch_is_open) ||
+        (mul_i64(&product, own->micro_batch, steps) && mul_i64(&product, product, own->data) && product == own->batch))
+        return true;
+    return fail(err,
+                "the batch of %lld: expected micro-batches of %lld x gradient_accumulation_steps %lld x %lld "
+                "data-parallel ranks: change --batch or --micro-batch, or the steps in the launch",
+                (long long)own->batch, (long long)own->micro_batch, (long long)steps, (long long)own->data);
+}
+
 bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
                 const struct given_options *given, const char *target, const char *model, const char *launch,
                 struct error *err)
@@ -320,9 +336,8 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     struct launch *own = &from->read.launch;
     const char *cluster = given->space.cluster ? given->space.cluster : given->otherwise.cluster;
     *from = (struct from){ 0 };
-    if (!count_devices(&from->read.cluster_devices, in, cluster, err) ||
-        !find_source(&from->target, target, err) || !read_launch(from, in, launch, err) ||
-        !take_choices(from, given, err) || !fill_job(from, given, err) ||
+    if (!count_devices(&from->read.cluster_devices, in, cluster, err) || !find_source(&from->target, target, err) ||
+        !read_launch(from, in, launch, err) || !take_choices(from, given, err) || !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;
     int64_t others = own->tensor * own->context * own->pipeline, devices = in->cluster->device_count;
@@ -345,6 +360,8 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
                         (long long)own->batch, (long long)own->data, (long long)from->read.micro_batches);
         own->micro_batch = own->batch / (own->data * from->read.micro_batches);
     }
+    if (!check_accumulation(from, given, err))
+        return false;
     if (!graph_take(&in->graph, in->model, space.batch, space.sequence, 1, err))
         return false;
     own->sequence = in->graph->sequence;

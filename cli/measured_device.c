@@ -61,10 +61,23 @@ static const char *find_named(const char *words, const struct catalogue_entry *c
 
 static const char *find_spelled(const char *words)
 {
-    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
-        if (begins_so(words, spellings[i].words) > 0)
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        size_t length = begins_so(words, spellings[i].words);
+        if (length > 0 && word_ends(words + length))
             return spellings[i].device;
+    }
     return NULL;
+}
+
+/* True when a word says that it is another device than the one of that name: slower, or of another memory. */
+static bool is_another(const char *words)
+{
+    static const char *const kinds[] = { "laptop", "mobile", "max-q", "maxq", "nvl" };
+    for (const char *at = words; *at; at++)
+        for (size_t i = 0; (at == words || !isalnum((unsigned char)at[-1])) && i < sizeof kinds / sizeof *kinds; i++)
+            if (strncasecmp(at, kinds[i], strlen(kinds[i])) == 0 && !isalnum((unsigned char)at[strlen(kinds[i])]))
+                return true;
+    return false;
 }
 
 /* Finds the only device whose name begins with the first of the words. */
@@ -86,6 +99,8 @@ static const char *find_first_word(const char *words, const struct catalogue_ent
 const char *measured_device(const char *words, const struct catalogue_entry *catalogue, int count)
 {
     const char *found = discover_device(words);
+    if (!found && is_another(words))
+        return NULL;
     while (!found && *words) {
         size_t length = strcspn(words, " -_");
         found = find_named(words, catalogue, count);

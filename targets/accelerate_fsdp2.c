@@ -401,6 +401,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         launch->recompute = RECOMPUTE_BLOCK;
     launch->micro_batch = said.micro_said ? said.micro : launch->micro_batch;
     out->micro_batch_is_open = !said.micro_said;
+    out->accumulation = said.accumulation_said ? said.accumulation : 0;
+    out->micro_batches = said.micro_said ? 0 : out->accumulation;
     launch->clip_norm = said.clip_said ? said.clip : launch->clip_norm;
     launch->optimizer = said.optimizer;
     launch->sequence = said.sequence;

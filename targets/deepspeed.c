@@ -391,6 +391,7 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
     int64_t ranks = launch->data, product;
+    out->accumulation = steps;
     if (all % launch->tensor != 0)
         return fail(err,
                     "%s: train_batch_size %lld: expected a multiple of autotp_size %lld, whose ranks count as others",

@@ -73,6 +73,10 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
 /* Options of Megatron-LM that change neither time nor memory to speak of. */
 bool megatron_is_idle(const char *flag);
 
+/* Whether recipes are called so: llama3_70b_pretrain_config, qwen3_8b_sft_config, my_peft_128gpu_config. */
+bool megatron_is_recipe_name(const char *name, size_t length);
+/* Fails where the text has several recipes that none of it calls: read as one they would be a job that nobody has. */
+bool megatron_check_single(const char *name, const char *text, const char *end, struct error *err);
 /* Megatron-Bridge's: a file or a command line of it. */
 bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const char *name, const char *text,
                           size_t length, struct error *err);

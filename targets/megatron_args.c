@@ -1,6 +1,7 @@
 /* The settings by their names: what is written of them, and what is read. */
 #include "base/num.h"
 #include "targets/megatron.h"
+#include "targets/shell.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
@@ -418,11 +419,23 @@ static int64_t devices_of(const struct launcher *l)
 /* The value of the option at words[*i], whose name has so many letters: behind "=", or the next word. NULL: none. */
 static const char *value_at(const char *const *words, int count, int *i, int length)
 {
-    if (words[*i][length] == '=')
-        return words[*i] + length + 1;
-    if (*i + 1 < count && !is_flag(words[*i + 1]))
-        return words[++*i];
-    return NULL;
+    const char *value = words[*i][length] == '='                    ? words[*i] + length + 1
+                        : *i + 1 < count && !is_flag(words[*i + 1]) ? words[++*i]
+                                                                    : NULL;
+    return value && !shell_is_marked(value) ? value : NULL;
+}
+
+/* Names what stands in the script where the value is to be. */
+static bool fail_without_value(const char *name, const char *flag, const char *word, struct error *err)
+{
+    struct text spelled = { 0 };
+    bool unset, marked = shell_unmark(&spelled, word + strcspn(word, "\1"), &unset);
+    fail(err, "%s: %s: expected a value behind it, found %s", name, flag,
+         !marked          ? "none (a variable that is not set?)"
+         : spelled.failed ? "a variable that is not set"
+                          : spelled.data);
+    text_free(&spelled);
+    return false;
 }
 
 static bool set_option(struct megatron_args *args, const struct megatron_option *option, struct arena *arena,
@@ -432,8 +445,7 @@ static bool set_option(struct megatron_args *args, const struct megatron_option 
         return megatron_set(args, option, arena, "", name, err);
     const char *value = value_at(words, count, i, length);
     if (!value)
-        return fail(err, "%s: %s: expected a value behind it, found none (a variable that is not set?)", name,
-                    option->flag);
+        return fail_without_value(name, option->flag, words[*i], err);
     if (option->kind != MEGATRON_WORDS)
         return megatron_set(args, option, arena, value, name, err);
     struct text all = { 0 };

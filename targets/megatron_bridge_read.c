@@ -380,50 +380,6 @@ static bool take_recipe(struct recipe *r, const char *name, size_t length)
     return add_unknown(r, words);
 }
 
-/* llama3_70b_pretrain_config, qwen3_8b_sft_config, my_peft_128gpu_config. */
-static bool is_recipe_name(const char *name, size_t length)
-{
-    static const char *const kinds[] = { "pretrain", "_sft", "_peft" };
-    char word[128];
-    if (length >= sizeof word || *name == '_')
-        return false;
-    snprintf(word, sizeof word, "%.*s", (int)length, name);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strstr(word, kinds[i]) && strstr(word, "_config"))
-            return true;
-    return false;
-}
-
-/* Whether the text has it with "(" behind it where it does not define it. */
-static bool is_called(const struct recipe *r, const char *name, size_t length)
-{
-    for (const char *p = r->text + 4; p + length < r->end; p++)
-        if (memcmp(p, name, length) == 0 && p[length] == '(' && p[-1] != '_' && !isalnum((unsigned char)p[-1]) &&
-            memcmp(p - 4, "def ", 4) != 0)
-            return true;
-    return false;
-}
-
-/* Recipes of the text that none of it calls are jobs of their own: read as one they would be a job that nobody has. */
-static bool check_single(const struct recipe *r)
-{
-    enum { SHOWN = 4, LOOKED_AT = 64 };
-    struct text names = { 0 };
-    int count = 0, seen = 0;
-    for (const char *p = r->text; p + 4 < r->end && count < SHOWN && seen < LOOKED_AT; p++) {
-        size_t length = memcmp(p, "def ", 4) == 0 ? path_length(p + 4, r->end) : 0;
-        if (length == 0 || !is_recipe_name(p + 4, length))
-            continue;
-        seen++;
-        if (!is_called(r, p + 4, length))
-            text_printf(&names, "%s%.*s", count++ > 0 ? ", " : "", (int)length, p + 4);
-    }
-    bool single = count < 2 || fail(r->err, "%s: expected one recipe, found several: %s%s: give one of them alone",
-                                    r->name, names.data ? names.data : "", count == SHOWN ? ", ..." : "");
-    text_free(&names);
-    return single;
-}
-
 /* The recipe that the text imports as this name; NULL: it imports none so. */
 static const char *imported_as(const struct recipe *r, const char *name, size_t length, size_t *own_length)
 {
@@ -434,7 +390,7 @@ static const char *imported_as(const struct recipe *r, const char *name, size_t 
         while (own > r->text && (isalnum((unsigned char)own[-1]) || own[-1] == '_'))
             own--;
         *own_length = (size_t)(p - own);
-        if (*own_length > 0 && is_recipe_name(own, *own_length))
+        if (*own_length > 0 && megatron_is_recipe_name(own, *own_length))
             return own;
     }
     return NULL;
@@ -449,8 +405,8 @@ static bool read_call(struct recipe *r, const char *value, const char *end)
     size_t length = (size_t)(last - value);
     if (last == end || *last != '(' || length == 0)
         return true;
-    if (is_recipe_name(value, length) ? is_defined(r, value, length)
-                                      : !r->renames || !(value = imported_as(r, value, length, &length)))
+    if (megatron_is_recipe_name(value, length) ? is_defined(r, value, length)
+                                               : !r->renames || !(value = imported_as(r, value, length, &length)))
         return true;
     const char *argument = last + 1;
     while (argument < end && isspace((unsigned char)*argument))
@@ -557,7 +513,7 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
     for (const char *p = text; !r.renames && p + 8 < r.end; p++)
         r.renames = memcmp(p, "_config as ", min_i64(11, r.end - p)) == 0;
     int before = out->unknown_count;
-    if (!check_single(&r) || !read_settings(&r, text, text + length, ""))
+    if (!megatron_check_single(name, text, r.end, err) || !read_settings(&r, text, text + length, ""))
         return false;
     if (out->ignored_count == 0 && args.tensor == 1 && args.global_batch == 0 && args.micro_batch == 0 &&
         args.layers == 0 && args.pipeline == 1 && out->unknown_count == before)

@@ -191,6 +191,15 @@ static void find_devices(struct launch_read *out, struct arena *arena, const str
         out->devices = devices;
 }
 
+static bool add_notes(struct launch_read *out, struct arena *arena, const struct shell_script *script,
+                      struct error *err)
+{
+    for (int i = 0; i < script->note_count; i++)
+        if (!launch_read_add_unknown(out, arena, script->notes[i], strlen(script->notes[i]), err))
+            return false;
+    return true;
+}
+
 static bool read_launch(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                         struct error *err)
 {
@@ -207,7 +216,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
                     name);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
            megatron_check_words(&args, command->words, command->count, name, err) &&
-           (out->devices > 0 || (find_devices(out, arena, &script), true)) &&
+           (out->devices > 0 || (find_devices(out, arena, &script), true)) && add_notes(out, arena, &script, err) &&
            megatron_launch(out, arena, &args, false, name, err);
 }
 

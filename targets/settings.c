@@ -77,8 +77,10 @@ bool setting_fail(const struct settings *settings, const struct setting *setting
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    return fail(err, "%s:%d:%d: %.200s: %s", setting->file ? setting->file : settings->name, setting->line,
-                setting->column, setting->key, message);
+    return fail(err, "%s:%d:%d: %.200s: %s%s", setting->file ? setting->file : settings->name, setting->line,
+                setting->column, setting->key, message,
+                setting->empty ? ", which expands to nothing here: write the value in its place, or set it before"
+                               : "");
 }
 
 /* Without the "_" that Python and TOML allow between digits. */
@@ -152,7 +154,12 @@ bool settings_bool(struct settings *settings, const char *key, bool *out, bool *
         *said = setting != NULL;
     if (!setting)
         return true;
-    if (is_one_of(setting->value, yes))
+    struct setting *mine = settings->list + (setting - settings->list);
+    if (setting->empty && !setting->partly) {
+        mine->unusual = setting->unset;
+        mine->taken = !setting->unset;
+        *out = !turned;
+    } else if (is_one_of(setting->value, yes))
         *out = !turned;
     else if (is_one_of(setting->value, no))
         *out = turned;
@@ -238,7 +245,7 @@ bool settings_left(const struct settings *settings, int *count, const char ***ou
     struct text one = { 0 };
     int elsewhere = 0;
     *count = 0;
-    *out = arena_alloc(settings->arena, (size_t)settings->count, sizeof **out);
+    *out = arena_alloc(settings->arena, (size_t)settings->count + (size_t)settings->note_count, sizeof **out);
     bool good = *out != NULL;
     for (int i = 0; good && i < settings->count; i++) {
         const struct setting *setting = &settings->list[i];
@@ -246,10 +253,13 @@ bool settings_left(const struct settings *settings, int *count, const char ***ou
             continue;
         elsewhere += setting->elsewhere;
         if (!setting->elsewhere) {
-            text_printf(&one, "%s = %s", setting->key, setting->value);
+            text_printf(&one, "%s = %s%s", setting->key, setting->value,
+                        setting->unset ? " (which is not set: read as if it were not there)" : "");
             good = keep_left(settings, &one, *out, count);
         }
     }
+    for (int i = 0; good && i < settings->note_count; i++)
+        (*out)[(*count)++] = settings->notes[i];
     if (good && elsewhere > 0) {
         text_printf(&one, "%d settings of files outside of its folder", elsewhere);
         good = keep_left(settings, &one, *out, count);

@@ -21,6 +21,9 @@ struct setting {
     int line, column; /* of the key, from 1 */
     bool taken;
     bool unusual;   /* settings_keep_unusual() */
+    bool empty;     /* what the value is spelled with comes to nothing: a variable, or another command */
+    bool unset;     /* and the script does not say that it is empty */
+    bool partly;    /* something more stands behind it */
     bool word;      /* of a command line: neither an option nor its value; its key is "" */
     bool elsewhere; /* in a file outside of the launch's folder: neither key nor value is shown */
 };
@@ -29,6 +32,8 @@ struct settings {
     const char *name; /* in messages */
     struct setting *list;
     int count, capacity;
+    int note_count; /* what a script says that was not understood, in words for a user */
+    const char *const *notes;
 };
 
 /* Each adds to the list, which begins as { .arena = arena, .name = name }; false after a message with the place. */
@@ -40,7 +45,8 @@ bool settings_read_json(struct settings *settings, const char *text, size_t leng
  * Imports are settings "import", and before those of a function stands one "def", its name, which is taken. */
 bool settings_read_python(struct settings *settings, const char *text, size_t length, struct error *err);
 /* Options "--section.option value", "--section.option=value", and options without a value, which are "true"; other
- * words. Variables of the shell that were set before, also arrays, are put in. */
+ * words. Variables of the shell that were set before, also arrays, are put in; a value that comes to nothing stays as
+ * it is spelled. */
 bool settings_read_flags(struct settings *settings, const char *text, size_t length, struct error *err);
 /* One more; false: out of memory, or there are too many. Copies both. */
 bool settings_add(struct settings *settings, const char *key, size_t key_length, const char *value, size_t value_length,
@@ -69,7 +75,8 @@ bool settings_int(struct settings *settings, const char *key, int64_t least, int
                   struct error *err);
 bool settings_double(struct settings *settings, const char *key, double least, double *out, bool *said,
                      struct error *err);
-/* true, false, and what else the formats call so; of command lines also "--section.no_option". */
+/* true, false, and what else the formats call so; of command lines also "--section.no_option". Behind one that needs no
+ * value a variable that is not set leaves it alone: it is true, and what was assumed is listed as not understood. */
 bool settings_bool(struct settings *settings, const char *key, bool *out, bool *said, struct error *err);
 /* *out: which of the words it is, (NULL-terminated), whatever the case. */
 bool settings_word(struct settings *settings, const char *key, const char *const *words, int *out, bool *said,

@@ -37,6 +37,8 @@ bool settings_put_over(struct settings *under, struct settings *settings, struct
         under->list[under->count++] = settings->list[i];
     }
     under->name = settings->name;
+    under->notes = settings->notes;
+    under->note_count = settings->note_count;
     *settings = *under;
     return true;
 }
@@ -50,6 +52,8 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
     bool elsewhere = false;
     bool json = ends_in(name, ".json"), yaml = ends_in(name, ".yaml") || ends_in(name, ".yml"),
          toml = ends_in(name, ".toml"), python = ends_in(name, ".py");
+    if (named->empty)
+        return setting_fail(settings, named, err, "expected the name of a file, found %.80s", name);
     if (!beside || !(json || yaml || toml || python))
         return setting_fail(settings, named, err, "the settings are in %.80s: read it", name);
     if (!beside->read(beside, settings->arena, name, &text, &length, &elsewhere, err))

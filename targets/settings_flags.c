@@ -25,6 +25,24 @@ static void go_to(struct scan *scan, const char *text, const char *word)
         scan_next(scan);
 }
 
+static bool add_option(struct scan *scan, const char *key, size_t length, const char *value)
+{
+    struct settings *settings = scan->settings;
+    bool unset;
+    scan->buffer.length = 0;
+    bool empty = shell_unmark(&scan->buffer, value, &unset);
+    if (scan->buffer.failed)
+        return fail_memory(scan->err);
+    if (!settings_add(settings, key, length, empty ? scan->buffer.data : value,
+                      empty ? scan->buffer.length : strlen(value), scan->line, scan_column(scan), scan->err))
+        return false;
+    struct setting *one = &settings->list[settings->count - 1];
+    one->empty = empty;
+    one->unset = unset;
+    one->partly = empty && !shell_is_marked(value + strlen(value) - 1);
+    return true;
+}
+
 static bool add_command(struct scan *scan, const char *text, const struct shell_command *command)
 {
     struct settings *settings = scan->settings;
@@ -49,7 +67,7 @@ static bool add_command(struct scan *scan, const char *text, const struct shell_
         const char *value = name[length] ? name + length + 1 : "true";
         if (!name[length] && i + 1 < command->count && is_value(command->words[i + 1]))
             value = command->words[++i];
-        if (!settings_add(settings, key, length, value, strlen(value), scan->line, scan_column(scan), scan->err))
+        if (!add_option(scan, key, length, value))
             return false;
     }
     return true;
@@ -68,6 +86,10 @@ bool settings_read_flags(struct settings *settings, const char *text, size_t len
     for (int c = 0; good && c < script.count; c++)
         if (strcmp(script.commands[c].words[0], "#SBATCH") != 0)
             good = add_command(&scan, copy, &script.commands[c]);
+    if (good) {
+        settings->notes = script.notes;
+        settings->note_count = script.note_count;
+    }
     text_free(&scan.buffer);
     return good;
 }

@@ -67,6 +67,7 @@ static bool run_word(struct shell *s, const struct shell_words *words, int index
     struct shell_memory memory;
     struct shell_command last = s->script->commands[s->script->count - 1];
     int commands = s->script->count, variables = s->script->variable_count, functions = s->functions->count;
+    int notes = s->script->note_count;
     if (!shell_remember(s, &memory))
         return false;
     inner.depth++;
@@ -85,6 +86,7 @@ static bool run_word(struct shell *s, const struct shell_words *words, int index
     s->script->count = commands;
     s->script->commands[commands - 1] = last; /* which the message's options may have continued */
     s->script->variable_count = variables;
+    s->script->note_count = notes;
     s->functions->count = functions;
     return true;
 }
@@ -185,15 +187,17 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
 }
 
 /* What a command says, and what a function does to itself: shift, return. */
-static void steer(struct shell *s, const struct shell_words *words)
+static bool steer(struct shell *s, const struct shell_words *words)
 {
-    bool returns = s->arguments && words->count > 0 && strcmp(words->words[0], "return") == 0;
+    bool returns = s->arguments && words->count > 0 && strcmp(words->words[0], "return") == 0, understood = true;
     if (!returns)
-        s->success = shell_succeeds(words->words, words->count);
+        s->success = shell_succeeds(words->words, words->count, &understood);
     else if (words->count > 1)
         s->success = strcmp(words->words[1], "0") == 0;
+    if (!understood && !shell_note_condition(s, words))
+        return false;
     if (!s->arguments || words->count == 0)
-        return;
+        return true;
     if (returns) {
         s->p = s->end;
         s->returned = true;
@@ -202,20 +206,14 @@ static void steer(struct shell *s, const struct shell_words *words)
         s->arguments->words++;
         s->arguments->count--;
     }
-}
-
-static bool says(const struct shell *s, const char *word)
-{
-    size_t length = strlen(word), left = (size_t)(s->end - s->p);
-    return left >= length && memcmp(s->p, word, length) == 0 &&
-           (left == length || strchr(" \t\r\n;&|()", s->p[length]) != NULL);
+    return true;
 }
 
 static bool begins_declaration(struct shell *s)
 {
     static const char *const words[] = { "export", "declare", "local", "readonly", "typeset" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (says(s, words[i])) {
+        if (shell_says(s, words[i])) {
             s->p += strlen(words[i]);
             return true;
         }
@@ -247,12 +245,17 @@ static bool simple_command(struct shell *s, bool active)
     int open = 0;
     for (;;) {
         shell_skip_blank(s, false);
-        bool test =
-            words.count > 0 && strcmp(words.words[0], "[[") == 0 && strcmp(words.words[words.count - 1], "]]") != 0;
+        bool test = shell_in_test(&words);
         if (s->p < s->end && *s->p != '\n' && bare_layout(s, &words))
             continue;
+        bool expression = test && strcmp(words.words[words.count - 1], "=~") == 0;
+        if (test && s->p < s->end && *s->p != '\n' && (expression || strchr("&|()<>", *s->p))) {
+            if (!shell_test_sign(s, &words))
+                return false;
+            continue;
+        }
         bool closes = s->p < s->end && *s->p == ')';
-        if (s->p == s->end || *s->p == '\n' || *s->p == ';' || (closes && open == 0) || (!test && strchr("&|", *s->p)))
+        if (s->p == s->end || *s->p == '\n' || *s->p == ';' || (closes && open == 0) || strchr("&|", *s->p))
             break;
         if (closes || *s->p == '(') {
             open += closes ? -1 : 1; /* of a sum, a condition, or <( ) */
@@ -264,19 +267,12 @@ static bool simple_command(struct shell *s, bool active)
                 return false;
             continue;
         }
-        if (test && strchr("&|", *s->p)) {
-            char both[3] = { *s->p, *s->p, 0 };
-            s->p += s->p + 1 < s->end && s->p[1] == *s->p ? 2 : 1;
-            if (!shell_add_word(s, &words, arena_strdup(s->arena, both)))
-                return false;
-            continue;
-        }
         bool assigned = false;
         if ((!begun || declares) && !shell_assignment(s, active, &assigned))
             return false;
         if (assigned)
             continue;
-        if (!shell_word(s, &words, false))
+        if (!shell_word(s, &words, test))
             return false;
         begun = true;
     }
@@ -287,8 +283,7 @@ static bool simple_command(struct shell *s, bool active)
         s->success = true;
         return true;
     }
-    steer(s, &words);
-    return call(s, &words, &called) && (called || finish_command(s, &words));
+    return steer(s, &words) && call(s, &words, &called) && (called || finish_command(s, &words));
 }
 
 /* One item of case: patterns, and commands that run where none ran before them and one of the patterns fits. */
@@ -335,12 +330,12 @@ static bool choose(struct shell *s, bool active)
     if (!shell_word(s, &word, true))
         return false;
     shell_skip_blank(s, true);
-    if (!says(s, "in"))
+    if (!shell_says(s, "in"))
         return shell_fail(s, "case: expected in behind its word");
     s->p += strlen("in");
     s->depth++;
     s->success = active || s->success; /* also where no pattern fits */
-    while (good && !s->returned && (shell_skip_blank(s, true), s->p < s->end) && !says(s, "esac"))
+    while (good && !s->returned && (shell_skip_blank(s, true), s->p < s->end) && !shell_says(s, "esac"))
         good = run_item(s, word.count > 0 ? word.words[0] : "", active, &taken);
     s->depth--;
     if (s->returned)
@@ -382,7 +377,7 @@ static enum closer opens(const struct shell *s, int *length)
     if (*s->p == '(' && (s->end - s->p < 2 || s->p[1] != '('))
         return CLOSER_PARENTHESIS;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (says(s, words[i].word)) {
+        if (shell_says(s, words[i].word)) {
             *length = (int)strlen(words[i].word);
             return words[i].closer;
         }
@@ -392,12 +387,12 @@ static enum closer opens(const struct shell *s, int *length)
 /* Likewise where one ends. */
 static enum closer closes(const struct shell *s, int *length)
 {
-    *length = says(s, "done") ? 4 : says(s, "fi") ? 2 : 1;
-    return *s->p == '}'      ? CLOSER_BRACE
-           : *s->p == ')'    ? CLOSER_PARENTHESIS
-           : says(s, "fi")   ? CLOSER_FI
-           : says(s, "done") ? CLOSER_DONE
-                             : CLOSER_NONE;
+    *length = shell_says(s, "done") ? 4 : shell_says(s, "fi") ? 2 : 1;
+    return *s->p == '}'            ? CLOSER_BRACE
+           : *s->p == ')'          ? CLOSER_PARENTHESIS
+           : shell_says(s, "fi")   ? CLOSER_FI
+           : shell_says(s, "done") ? CLOSER_DONE
+                                   : CLOSER_NONE;
 }
 
 /* Handles a word of control at the beginning of a command, which runs or is skipped; *found: it was one. *ran: whether
@@ -412,13 +407,13 @@ static bool control(struct shell *s, struct branches *branches, bool runs, bool 
     if ((closer = opens(s, &length)) != CLOSER_NONE) {
         if (branches->depth + 1 >= MOST_BRANCHES)
             return shell_fail(s, "more than %d conditions inside each other", MOST_BRANCHES - 1);
-        bool list = says(s, "for") || says(s, "select"); /* of words, behind which there is no condition */
+        bool list = shell_says(s, "for") || shell_says(s, "select"); /* of words, behind which there is no condition */
         top = &branches->of[++branches->depth];
-        *top = (struct branch){ .closer = closer, .outer = runs, .active = runs, .inverted = says(s, "until") };
+        *top = (struct branch){ .closer = closer, .outer = runs, .active = runs, .inverted = shell_says(s, "until") };
         if (runs && closer == CLOSER_PARENTHESIS && !shell_remember(s, &top->memory))
             return false;
         s->p += length;
-        if (list && !simple_command(s, false))
+        if (list && !shell_loop(s, runs))
             return false;
         s->success = s->success || (list && runs);
     } else if ((closer = closes(s, &length)) != CLOSER_NONE) {
@@ -430,16 +425,16 @@ static bool control(struct shell *s, struct branches *branches, bool runs, bool 
             s->success = true;
         shell_recall(s, &top->memory);
         branches->depth--;
-    } else if (says(s, "then") || says(s, "do")) {
+    } else if (shell_says(s, "then") || shell_says(s, "do")) {
         bool holds = s->success != top->inverted;
-        s->p += says(s, "do") ? 2 : 4;
+        s->p += shell_says(s, "do") ? 2 : 4;
         top->taken = top->taken || (top->active && holds);
         top->active = top->active && holds;
-    } else if (says(s, "elif") || says(s, "else")) {
+    } else if (shell_says(s, "elif") || shell_says(s, "else")) {
         top->active = top->outer && !top->taken;
-        top->taken = top->taken || says(s, "else");
+        top->taken = top->taken || shell_says(s, "else");
         s->p += 4;
-    } else if (says(s, "case")) {
+    } else if (shell_says(s, "case")) {
         return choose(s, runs);
     } else {
         *found = false;
@@ -476,30 +471,11 @@ static bool at_item_end(struct shell *s)
 {
     for (;; s->p++) {
         shell_skip_blank(s, true);
-        if (says(s, "esac") || (s->end - s->p >= 2 && s->p[0] == ';' && (s->p[1] == ';' || s->p[1] == '&')))
+        if (shell_says(s, "esac") || (s->end - s->p >= 2 && s->p[0] == ';' && (s->p[1] == ';' || s->p[1] == '&')))
             return true;
         if (s->p == s->end || *s->p != ';')
             return false;
     }
-}
-
-/* (( ... )) holds where it is not zero; one that is not read whole holds. *found: it is one. */
-static bool arithmetic_command(struct shell *s, bool runs, bool *found)
-{
-    struct shell at = *s;
-    int64_t value = 0;
-    bool whole = false, inverted = says(&at, "!");
-    at.p += inverted;
-    shell_skip_blank(&at, false);
-    *found = at.end - at.p >= 2 && at.p[0] == '(' && at.p[1] == '(';
-    if (!*found)
-        return true;
-    s->p = at.p;
-    if (!shell_arithmetic(s, &value, &whole))
-        return false;
-    if (runs)
-        s->success = !whole || (value != 0) != inverted;
-    return true;
 }
 
 /* A list of && and || runs from left to right: what another && or || skips says nothing. */
@@ -536,7 +512,7 @@ static bool run_commands(struct shell *s, bool active, enum until until)
         skipped = skipped && !found;
         if (found)
             continue;
-        if (!arithmetic_command(s, runs, &found))
+        if (!shell_arithmetic_command(s, runs, &found))
             return false;
         if (found) {
             ran = runs;

@@ -5,6 +5,7 @@
 #define CLEAVE_TARGETS_SHELL_H
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/text.h"
 
 struct shell_command {
     int count;
@@ -13,6 +14,9 @@ struct shell_command {
 struct shell_variable {
     const char *name;
     bool is_array;
+    bool unknown; /* where it is empty: another command, or whoever starts the script, fills it */
+    const char
+        *several; /* of a loop: what a user is told who reads its first value; NULL: it has no other, or he was */
     int count, capacity;
     const char **values;
 };
@@ -22,6 +26,8 @@ struct shell_script {
     struct shell_command *commands; /* in order; "#SBATCH" lines too; words that hold a command line are read as such */
     int variable_count, variable_capacity;
     struct shell_variable *variables;
+    int note_count, note_capacity;
+    const char **notes; /* what was not understood, each in words for a user, once */
 };
 
 /* Lines that begin with an option continue the command before that does so too: a list of arguments, one a line. Fails
@@ -30,4 +36,9 @@ bool shell_read(struct shell_script *out, struct arena *arena, const char *name,
                 struct error *err);
 /* The variable's value at the end; NULL: it has none. */
 const char *shell_value(const struct shell_script *script, const char *variable);
+/* Whether an option's value begins as one that the script does not say: a variable that is not set, or what another
+ * command prints. */
+bool shell_is_marked(const char *word);
+/* Adds the word as the script spells it; true: it has such a value. *unset: which is not merely empty. */
+bool shell_unmark(struct text *out, const char *word, bool *unset);
 #endif

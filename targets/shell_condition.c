@@ -1,5 +1,6 @@
 /* Conditions of a shell script, on strings and numbers. */
 #include "targets/shell_expand.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,67 +11,170 @@ static bool number_of(const char *word, long long *out)
     return end != word && !*end;
 }
 
-/* pattern: the right side may be one, as between [[ and ]]; quotes, which would make it plain text, are gone. */
-static bool compares(const char *left, const char *op, const char *right, bool pattern)
+/* What is not understood is neither. */
+enum truth { FALSE, TRUE, UNKNOWN };
+
+static enum truth truth_of(bool holds)
 {
-    long long a, b;
-    if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0 || strcmp(op, "!=") == 0)
-        return (strcmp(left, right) == 0 || (pattern && shell_matches(right, left))) == (*op == '=');
-    if (!number_of(left, &a) || !number_of(right, &b))
-        return false;
-    return strcmp(op, "-eq") == 0   ? a == b
-           : strcmp(op, "-ne") == 0 ? a != b
-           : strcmp(op, "-gt") == 0 ? a > b
-           : strcmp(op, "-ge") == 0 ? a >= b
-           : strcmp(op, "-lt") == 0 ? a < b
-           : strcmp(op, "-le") == 0 ? a <= b
-                                    : false;
+    return holds ? TRUE : FALSE;
 }
 
-/* One test without && and ||. Files are there. */
-static bool test_holds(const char *const *words, int count, bool patterns)
+/* The words between the brackets of a test, or behind its name. */
+struct test {
+    const char *const *words;
+    int count, at, depth;
+    bool patterns; /* between [[ and ]]: the right side may be one, and && and || stand there */
+};
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    while (*words && strcmp(word, *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
+static bool is_comparison(const char *word)
+{
+    static const char *const words[] = { "=",   "==",  "!=",  "=~",  "<",   ">",   "-eq", "-ne",
+                                         "-gt", "-ge", "-lt", "-le", "-nt", "-ot", "-ef", NULL };
+    return is_one_of(word, words);
+}
+
+/* Quotes, which would make a pattern plain text, are gone. */
+static enum truth compares(const char *left, const char *op, const char *right, bool patterns)
+{
+    static const char *const unread[] = { "=~", "-nt", "-ot", "-ef", NULL };
+    long long a, b;
+    if (is_one_of(op, unread))
+        return UNKNOWN;
+    if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0 || strcmp(op, "!=") == 0)
+        return truth_of((strcmp(left, right) == 0 || (patterns && shell_matches(right, left))) == (*op == '='));
+    if (*op != '-')
+        return truth_of((strcmp(left, right) < 0) == (*op == '<') && strcmp(left, right) != 0);
+    if (!number_of(left, &a) || !number_of(right, &b))
+        return FALSE;
+    return truth_of(strcmp(op, "-eq") == 0   ? a == b
+                    : strcmp(op, "-ne") == 0 ? a != b
+                    : strcmp(op, "-gt") == 0 ? a > b
+                    : strcmp(op, "-ge") == 0 ? a >= b
+                    : strcmp(op, "-lt") == 0 ? a < b
+                                             : a <= b);
+}
+
+static enum truth any_of(struct test *t);
+
+/* One test. Files are there, and so is a terminal. */
+static enum truth one_of(struct test *t)
 {
     bool inverted = false;
-    for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
+    for (; t->count - t->at > 1 && strcmp(t->words[t->at], "!") == 0; t->at++)
         inverted = !inverted;
-    bool holds = count > 0 && *words[0];
-    if (count == 2 && strcmp(words[0], "-z") == 0)
-        holds = !*words[1];
-    else if (count == 2 && words[0][0] == '-')
-        holds = *words[1];
-    else if (count == 3)
-        holds = compares(words[0], words[1], words[2], patterns);
-    return holds != inverted;
+    const char *const *words = t->words + t->at;
+    int left = t->count - t->at;
+    enum truth holds = UNKNOWN;
+    if (left > 2 && strcmp(words[0], "(") == 0 && t->depth < SHELL_DEPTH) {
+        t->at++;
+        t->depth++;
+        holds = any_of(t);
+        t->depth--;
+        holds = t->at < t->count && strcmp(t->words[t->at], ")") == 0 ? holds : UNKNOWN;
+        t->at++;
+    } else if (left > 2 && is_comparison(words[1])) {
+        holds = compares(words[0], words[1], words[2], t->patterns);
+        t->at += 3;
+    } else if (left > 1 && (is_comparison(words[0]) || (left == 2 && is_comparison(words[1])))) {
+        holds = FALSE; /* one side is nothing: an error, from which bash goes on */
+        t->at = t->count;
+    } else if (left > 1 && words[0][0] == '-' && isalpha((unsigned char)words[0][1]) && !words[0][2]) {
+        bool unread = strchr("voR", words[0][1]) != NULL;
+        holds = unread ? UNKNOWN : truth_of(!*words[1] == (words[0][1] == 'z'));
+        t->at += 2;
+    } else if (left > 0) {
+        holds = truth_of(*words[0]);
+        t->at++;
+    }
+    return holds == UNKNOWN ? holds : truth_of((holds == TRUE) != inverted);
 }
 
-static bool test_all(const char *const *words, int count, bool patterns)
+static bool takes(struct test *t, const char *of_patterns, const char *other)
 {
-    bool holds = true, or_next = false;
-    for (int first = 0; first <= count;) {
-        int end = first;
-        while (end < count && strcmp(words[end], "&&") != 0 && strcmp(words[end], "||") != 0)
-            end++;
-        bool one = test_holds(words + first, end - first, patterns);
-        holds = first == 0 ? one : or_next ? holds || one : holds && one;
-        or_next = end < count && strcmp(words[end], "||") == 0;
-        first = end + 1;
+    bool here = t->at < t->count && strcmp(t->words[t->at], t->patterns ? of_patterns : other) == 0;
+    t->at += here;
+    return here;
+}
+
+static enum truth all_of(struct test *t)
+{
+    enum truth holds = one_of(t);
+    while (takes(t, "&&", "-a")) {
+        enum truth next = one_of(t);
+        holds = holds == FALSE || next == FALSE ? FALSE : holds == TRUE ? next : holds;
     }
     return holds;
 }
 
-bool shell_succeeds(const char *const *words, int count)
+static enum truth any_of(struct test *t)
+{
+    enum truth holds = all_of(t);
+    while (takes(t, "||", "-o")) {
+        enum truth next = all_of(t);
+        holds = holds == TRUE || next == TRUE ? TRUE : holds == FALSE ? next : holds;
+    }
+    return holds;
+}
+
+static enum truth test_all(const char *const *words, int count, bool patterns)
+{
+    struct test test = { .words = words, .count = count, .patterns = patterns };
+    enum truth holds = count > 0 ? any_of(&test) : FALSE;
+    return test.at < count ? UNKNOWN : holds;
+}
+
+bool shell_succeeds(const char *const *words, int count, bool *understood)
 {
     bool inverted = false;
     for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
         inverted = !inverted;
-    bool holds = true;
+    enum truth holds = TRUE;
     if (count > 0 && strcmp(words[0], "false") == 0)
-        holds = false;
+        holds = FALSE;
     else if (count > 1 && (strcmp(words[0], "[") == 0 || strcmp(words[0], "[[") == 0))
         holds = test_all(words + 1, count - 1 - (words[count - 1][0] == ']'), words[0][1] == '[');
     else if (count > 1 && strcmp(words[0], "test") == 0)
         holds = test_all(words + 1, count - 1, false);
-    return holds != inverted;
+    *understood = holds != UNKNOWN;
+    return *understood && (holds == TRUE) != inverted;
+}
+
+bool shell_in_test(const struct shell_words *words)
+{
+    int first = 0;
+    while (first < words->count && strcmp(words->words[first], "!") == 0)
+        first++;
+    return first < words->count && strcmp(words->words[first], "[[") == 0 &&
+           strcmp(words->words[words->count - 1], "]]") != 0;
+}
+
+bool shell_test_sign(struct shell *s, struct shell_words *words)
+{
+    bool expression = strcmp(words->words[words->count - 1], "=~") == 0, doubled = strchr("&|", *s->p) != NULL;
+    char both[3] = { *s->p, doubled ? *s->p : 0, 0 };
+    size_t length = 1 + (doubled && s->p + 1 < s->end && s->p[1] == *s->p);
+    while (expression && s->p + length < s->end && !strchr(" \t\r\n", s->p[length]))
+        length++;
+    s->p += length;
+    return shell_add_word(s, words,
+                          expression ? arena_strndup(s->arena, s->p - length, length) : arena_strdup(s->arena, both));
+}
+
+bool shell_note_condition(struct shell *s, const struct shell_words *words)
+{
+    struct text text = { 0 };
+    for (int i = 0; i < words->count && text.length < 120; i++)
+        text_printf(&text, "%s%.60s", i > 0 ? " " : "", words->words[i]);
+    bool good = shell_note(s, "%s (line %d: taken as false)", text.data ? text.data : "", s->line);
+    text_free(&text);
+    return good;
 }
 
 /* Length of [:NAME:] at the beginning; 0: it is none. */

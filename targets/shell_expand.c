@@ -1,5 +1,6 @@
 #include "targets/shell_expand.h"
 #include <ctype.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +45,26 @@ bool shell_add_word(struct shell *s, struct shell_words *words, const char *word
     }
     words->words[words->count++] = word;
     return shell_grow(s, sizeof word);
+}
+
+bool shell_note(struct shell *s, const char *format, ...)
+{
+    struct shell_script *script = s->script;
+    char message[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof message, format, list);
+    va_end(list);
+    for (int i = 0; i < script->note_count; i++)
+        if (strcmp(script->notes[i], message) == 0)
+            return true;
+    script->notes =
+        arena_more(s->arena, script->notes, script->note_count, &script->note_capacity, sizeof *script->notes);
+    const char *kept = script->notes ? arena_strdup(s->arena, message) : NULL;
+    if (!kept)
+        return fail_memory(s->err);
+    script->notes[script->note_count++] = kept;
+    return shell_grow(s, strlen(kept));
 }
 
 /* ---- what lies between words ---- */
@@ -111,6 +132,13 @@ void shell_skip_blank(struct shell *s, bool lines)
     skip(s, lines, "");
 }
 
+bool shell_says(const struct shell *s, const char *word)
+{
+    size_t length = strlen(word), left = (size_t)(s->end - s->p);
+    return left >= length && memcmp(s->p, word, length) == 0 &&
+           (left == length || strchr(" \t\r\n;&|()", s->p[length]) != NULL);
+}
+
 void shell_skip_separators(struct shell *s)
 {
     skip(s, true, ";");
@@ -118,7 +146,8 @@ void shell_skip_separators(struct shell *s)
 
 bool shell_redirection(struct shell *s)
 {
-    bool here = s->end - s->p >= 2 && s->p[0] == '<' && s->p[1] == '<';
+    size_t left = (size_t)(s->end - s->p);
+    bool here = left >= 2 && s->p[0] == '<' && s->p[1] == '<' && (left < 3 || s->p[2] != '<');
     while (s->p < s->end && strchr("<>&-", *s->p))
         s->p++;
     shell_skip_blank(s, false);
@@ -191,8 +220,7 @@ static bool add_list(struct shell *s, struct fields *f, const struct shell_varia
     return true;
 }
 
-/* The end of what began with one of `open`: behind its `close`. NULL: there is none. */
-static const char *closed(const char *p, const char *end, char open, char close)
+const char *shell_closed(const char *p, const char *end, char open, char close)
 {
     int depth = 1;
     for (; p < end; p++) {
@@ -221,17 +249,19 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     if (s->depth >= SHELL_DEPTH)
         return shell_fail(s, "more than %d expansions inside each other", SHELL_DEPTH);
     struct text joined = { 0 };
-    bool ok = true;
+    bool ok = true, unknown = false;
     while (ok && inner.p < inner.end) {
         const char *before = inner.p;
         words.count = 0;
         ok = shell_word(&inner, &words, true);
+        unknown = unknown || inner.unknown;
         for (int i = 0; ok && i < words.count; i++)
             text_add(&joined, words.words[i]);
         if (inner.p == before)
             text_add_bytes(&joined, inner.p++, 1); /* a blank, or what ends words elsewhere */
     }
     s->grown = inner.grown;
+    s->unknown = s->unknown || unknown;
     if (!ok) {
         text_free(&joined);
         return false;
@@ -240,14 +270,21 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
 }
 
 /* What a name stands for, or a number: an argument of the function that runs, which is put in *place. */
-static const struct shell_variable *value_of(const struct shell *s, const char *name, size_t length,
-                                             struct shell_variable *place)
+static bool value_of(struct shell *s, const char *name, size_t length, struct shell_variable *place,
+                     const struct shell_variable **out)
 {
-    if (!s->arguments || length != 1 || *name < '1' || *name > '9')
-        return shell_variable(s->script, name, length);
-    int index = *name - '1';
-    *place = (struct shell_variable){ .count = index < s->arguments->count, .values = s->arguments->words + index };
-    return place;
+    if (s->arguments && length == 1 && *name >= '1' && *name <= '9') {
+        int index = *name - '1';
+        *place = (struct shell_variable){ .count = index < s->arguments->count, .values = s->arguments->words + index };
+        *out = place;
+        return true;
+    }
+    struct shell_variable *variable = shell_variable(s->script, name, length);
+    const char *several = variable ? variable->several : NULL;
+    *out = variable;
+    if (variable)
+        variable->several = NULL;
+    return !several || shell_note(s, "%s", several);
 }
 
 /* $@, $#, $? and the like: p stands at the sign, behind which there is one of them. */
@@ -259,32 +296,63 @@ static bool special(struct shell *s, struct fields *f, bool quoted)
         const struct shell_variable all = { .count = s->arguments->count, .values = s->arguments->words };
         return add_list(s, f, &all, quoted);
     }
-    if (s->arguments && sign == '#') {
-        snprintf(number, sizeof number, "%d", s->arguments->count);
+    if (sign == '?' || (s->arguments && sign == '#')) {
+        snprintf(number, sizeof number, "%d", sign == '?' ? !s->success : s->arguments->count);
         return add_value(s, f, number, quoted);
     }
+    s->unknown = true;
     f->begun = f->begun || quoted;
     return true;
+}
+
+/* ${#NAME}, ${#NAME[@]}: how many characters or elements there are. */
+static bool add_count(struct shell *s, struct fields *f, const struct shell_variable *variable, bool all, bool quoted)
+{
+    char number[24];
+    s->unknown = !variable || variable->unknown;
+    f->begun = f->begun || quoted;
+    if (s->unknown)
+        return true;
+    size_t count = all ? (size_t)variable->count : variable->count > 0 ? strlen(variable->values[0]) : 0;
+    snprintf(number, sizeof number, "%zu", count);
+    return add_value(s, f, number, quoted);
 }
 
 /* ${...}: p stands behind the brace. */
 static bool braces(struct shell *s, struct fields *f, bool quoted)
 {
-    const char *stop = closed(s->p, s->end, '{', '}'), *name = s->p, *q = s->p, *value = NULL;
+    const char *stop = shell_closed(s->p, s->end, '{', '}'), *value = NULL;
     if (!stop)
         return shell_fail(s, "${ that ends nowhere");
     const char *last = stop - 1;
+    bool counts = *s->p == '#' && last - s->p > 1;
+    const char *name = s->p + counts, *q = name;
     while (q < last && (isalnum((unsigned char)*q) || *q == '_'))
         q++;
     struct shell_variable place;
-    const struct shell_variable *variable = value_of(s, name, (size_t)(q - name), &place);
+    const struct shell_variable *variable;
+    if (!value_of(s, name, (size_t)(q - name), &place, &variable))
+        return false;
     s->p = stop;
-    if (last - q >= 3 && q[0] == '[' && (q[1] == '@' || q[1] == '*') && q[2] == ']')
+    bool all = last - q >= 3 && q[0] == '[' && (q[1] == '@' || q[1] == '*') && q[2] == ']';
+    if (counts)
+        return add_count(s, f, variable, all, quoted);
+    if (all)
         return add_list(s, f, variable, quoted);
+    int index = 0;
+    bool unknown = !variable || variable->unknown;
+    if (q < last && *q == '[') { /* an element: others than the first by number alone */
+        for (q++; q < last && isdigit((unsigned char)*q) && index < 1 << 20; q++)
+            index = 10 * index + (*q - '0');
+        unknown = unknown || q[-1] == '[' || *q != ']';
+        index = unknown ? INT_MAX : index;
+        while (q < last && *q++ != ']')
+            ;
+    }
     bool colon = q < last && *q == ':';
     q += colon;
     char op = q < last ? *q : 0;
-    const char *set = variable && variable->count > 0 ? variable->values[0] : NULL;
+    const char *set = variable && variable->count > index ? variable->values[index] : NULL;
     bool is_set = set && (!colon || *set);
     if (op == '+') {
         if (is_set && !inner_value(s, q + 1, (size_t)(last - q - 1), &value))
@@ -294,26 +362,37 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
             return false;
     } else {
         value = set;
+        s->unknown = unknown;
     }
     return add_value(s, f, value ? value : "", quoted);
 }
 
 bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
 {
-    const char *stop = closed(s->p + 1, s->end, '(', ')'), *inside, *text;
+    const char *stop = shell_closed(s->p + 1, s->end, '(', ')'), *inside, *text;
     struct text named = { 0 };
     if (!stop)
         return shell_fail(s, "(( that ends nowhere");
     /* names may stand there without their sign */
     for (const char *q = s->p + 2; q < stop - 2; q++) {
+        const char *brace = q[0] == '$' && q[1] == '{' ? shell_closed(q + 2, stop - 2, '{', '}') : NULL;
+        if (brace) {
+            text_add_bytes(&named, q, (size_t)(brace - q));
+            q = brace - 1;
+            continue;
+        }
         bool begins = isalpha((unsigned char)*q) || *q == '_';
-        bool bare = begins && !strchr("${", q[-1]) && !isalnum((unsigned char)q[-1]) && q[-1] != '_';
+        bool bare = begins && q[-1] != '$' && !isalnum((unsigned char)q[-1]) && q[-1] != '_';
         text_printf(&named, "%s%c", bare ? "$" : "", *q);
     }
-    if (!shell_take(s, &named, &text) || !inner_value(s, text, strlen(text), &inside))
+    bool within = s->sum;
+    s->sum = true;
+    bool good = shell_take(s, &named, &text) && inner_value(s, text, strlen(text), &inside);
+    s->sum = within;
+    if (!good)
         return false;
     *whole = shell_sum(value, inside);
-    s->p = stop < s->end && *stop == ')' ? stop + 1 : stop;
+    s->p = stop;
     return true;
 }
 
@@ -328,17 +407,22 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
         s->p++;
         if (!shell_arithmetic(s, &value, &whole))
             return false;
+        s->unknown = s->unknown || !whole;
+        f->begun = f->begun || quoted;
+        if (s->unknown)
+            return true;
         snprintf(number, sizeof number, "%lld", (long long)value);
         return add_value(s, f, number, quoted);
     }
     if (left >= 2 && s->p[1] == '(') {
-        const char *command = s->p + 2, *stop = closed(command, s->end, '(', ')');
+        const char *command = s->p + 2, *stop = shell_closed(command, s->end, '(', ')');
         if (!stop)
             return shell_fail(s, "$( that ends nowhere");
         s->p = stop;
         f->begun = f->begun || quoted;
         /* What commands print is unknown, but for pwd: scripts run where they lie. */
-        return stop - command != 4 || memcmp(command, "pwd", 3) != 0 || add_value(s, f, ".", quoted);
+        s->unknown = stop - command != 4 || memcmp(command, "pwd", 3) != 0;
+        return s->unknown || add_value(s, f, ".", quoted);
     }
     if (left >= 2 && s->p[1] == '{') {
         s->p += 2;
@@ -356,9 +440,55 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
         return true;
     }
     struct shell_variable place;
-    const struct shell_variable *variable = value_of(s, s->p + 1, (size_t)(q - s->p - 1), &place);
+    const struct shell_variable *variable;
+    if (!value_of(s, s->p + 1, (size_t)(q - s->p - 1), &place, &variable))
+        return false;
     s->p = q;
+    s->unknown = !variable || variable->unknown;
     return add_value(s, f, variable && variable->count > 0 ? variable->values[0] : "", quoted);
+}
+
+/* $@, ${NAME[@]} and the like, of which nothing may be left on purpose. */
+static bool is_list(const char *from, const char *end)
+{
+    from += from + 1 < end && from[1] == '{';
+    return from + 1 < end && (strchr("@*", from[1]) || (end - from > 4 && end[-2] == ']' && strchr("@*", end[-3])));
+}
+
+/* Whether more of the word follows. */
+static bool goes_on(const struct shell *s)
+{
+    const char *p = s->p;
+    while (p < s->end && *p == '"')
+        p++;
+    return p < s->end && !strchr(" \t\r\n;&|()<>\\", *p);
+}
+
+/* $... or `...`: a value that is nothing is 0 in a sum, and has a mark behind an option that has no other. */
+static bool substitute(struct shell *s, struct fields *f, bool quoted)
+{
+    const char *from = s->p, *quote = memchr(from + 1, '`', (size_t)(s->end - from - 1));
+    size_t length = f->text.length;
+    int count = f->words->count;
+    bool before = s->unknown;
+    s->unknown = *from == '`';
+    if (s->unknown)
+        s->p = quote ? quote + 1 : s->end;
+    else if (!dollar(s, f, quoted))
+        return false;
+    bool nothing = f->text.length == length && f->words->count == count && !is_list(from, s->p);
+    const char *last = count > 0 ? f->words->words[count - 1] : "";
+    if (nothing && s->sum) {
+        text_add(&f->text, "0");
+        f->begun = true;
+    } else if (nothing && (s->unknown || !goes_on(s)) &&
+               (length > 0 ? shell_awaits_value(f->text.data, length, false)
+                           : shell_awaits_value(last, strlen(last), true))) {
+        shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown);
+        f->begun = true;
+    }
+    s->unknown = before || (s->unknown && nothing);
+    return true;
 }
 
 static bool double_quotes(struct shell *s, struct fields *f)
@@ -378,7 +508,7 @@ static bool double_quotes(struct shell *s, struct fields *f)
                 text_add_bytes(&f->text, s->p, 2);
             s->p += 2;
         } else if (*s->p == '$') {
-            if (!dollar(s, f, true))
+            if (!substitute(s, f, true))
                 return false;
         } else {
             s->line += *s->p == '\n';
@@ -412,13 +542,8 @@ static bool part(struct shell *s, struct fields *f)
     }
     if (*s->p == '"')
         return double_quotes(s, f);
-    if (*s->p == '$')
-        return dollar(s, f, false);
-    if (*s->p == '`') {
-        const char *stop = memchr(s->p + 1, '`', (size_t)(s->end - s->p - 1));
-        s->p = stop ? stop + 1 : s->end;
-        return true;
-    }
+    if (*s->p == '$' || *s->p == '`')
+        return substitute(s, f, false);
     if (*s->p == '\\' && s->p + 1 < s->end)
         s->p++;
     text_add_bytes(&f->text, s->p++, 1);
@@ -430,6 +555,7 @@ bool shell_word(struct shell *s, struct shell_words *words, bool whole)
 {
     struct fields f = { .words = words, .whole = whole, .begun = whole };
     bool ok = true;
+    s->unknown = false;
     while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !continues(s))
         ok = part(s, &f);
     ok = ok && end_field(s, &f);

@@ -29,6 +29,8 @@ struct shell {
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
     int line, depth;
+    bool sum;      /* what is read stands between (( and )), where nothing is 0 */
+    bool unknown;  /* something of the word that was read last comes to nothing, and nobody says so */
     bool success;  /* of the command that ran last */
     bool returned; /* the function is over */
     size_t grown;
@@ -41,7 +43,12 @@ bool shell_grow(struct shell *s, size_t bytes);
 /* Moves the text into the arena, and frees it. */
 bool shell_take(struct shell *s, struct text *text, const char **out);
 bool shell_add_word(struct shell *s, struct shell_words *words, const char *word);
-const struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
+/* Adds what was not understood, with the line, unless it is there already. */
+bool shell_note(struct shell *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
+/* Sets the variable, which is no array; unknown: as struct shell_variable has it. */
+bool shell_set(struct shell *s, const char *name, size_t length, const char *value, bool unknown);
+size_t shell_name_length(const char *p, const char *end);
 /* Reads NAME=, NAME+= and what stands behind; *found: one begins here. It holds where active. */
 bool shell_assignment(struct shell *s, bool active, bool *found);
 /* What variables were before a subshell, or before another shell's words. */
@@ -59,18 +66,37 @@ void shell_skip_blank(struct shell *s, bool lines);
 /* Likewise, and semicolons. */
 void shell_skip_separators(struct shell *s);
 void shell_skip_line(struct shell *s);
-/* <, >, << and the like, and what they name. */
+/* Whether the word stands here, and ends. */
+bool shell_says(const struct shell *s, const char *word);
+/* <, >, <<, <<< and the like, and what they name. */
 bool shell_redirection(struct shell *s);
 /* Adds the words that one word of the script stands for: none, one, or several where it is a list or is not quoted.
  * whole: one, an assignment's value. */
 bool shell_word(struct shell *s, struct shell_words *words, bool whole);
-/* What stands between (( and )), at the first of which p is; behind them it is then. *whole: nothing of it is left over, as
- * assignments are, which nobody makes. */
+/* The end of what began with one of `open` before p: behind its `close`. NULL: there is none. */
+const char *shell_closed(const char *p, const char *end, char open, char close);
+/* What stands between (( and )), at the first of which p is; behind them it is then. *whole: all of it was understood.
+ */
 bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole);
 /* Likewise of the text alone, whose names have been replaced by their values. */
 bool shell_sum(int64_t *value, const char *text);
-/* What the command would say: a test what it finds, all others success. */
-bool shell_succeeds(const char *const *words, int count);
+/* (( ... )), before which ! may stand: holds where it is not zero, and where it is not understood; one that assigns
+ * does. *found: it is one. */
+bool shell_arithmetic_command(struct shell *s, bool runs, bool *found);
+/* What stands behind for and select: NAME in words, of which the body gets the first, NAME alone, which takes the
+ * arguments, or a sum. */
+bool shell_loop(struct shell *s, bool runs);
+/* What the command would say: a test what it finds, all others success. *understood: else it is false. */
+bool shell_succeeds(const char *const *words, int count, bool *understood);
+/* Says of such a command that it was not understood. */
+bool shell_note_condition(struct shell *s, const struct shell_words *words);
+/* Whether [[ is open, in which signs are words, as a regular expression is; reads one of these. */
+bool shell_in_test(const struct shell_words *words);
+bool shell_test_sign(struct shell *s, struct shell_words *words);
+/* Whether the text, or the one word of it, ends with an option, "--option " or "--option=", whose value comes next. */
+bool shell_awaits_value(const char *text, size_t length, bool word);
+/* Adds the mark of a value that came to nothing: how the script spells it, and whether it is known to be empty. */
+void shell_mark(struct text *out, const char *piece, size_t length, bool known);
 /* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, of a class, or all
  * others. */
 bool shell_matches(const char *pattern, const char *value);

@@ -6,12 +6,14 @@
 struct sum {
     const char *p, *end;
     int depth;
+    bool bad; /* a unit is missing, a bracket open, or a number none that bash or anybody has */
 };
 
 /* By level, the weakest first; of two that begin alike the longer. */
-enum { LEVELS = 6, MOST_OPERATORS = 4 };
+enum { LEVELS = 8, POWERS = LEVELS - 1, MOST_OPERATORS = 4 };
 static const char *const operators[LEVELS][MOST_OPERATORS] = {
-    { "||" }, { "&&" }, { "==", "!=" }, { "<=", ">=", "<", ">" }, { "+", "-" }, { "*", "/", "%" },
+    { "||" },       { "&&" },     { "==", "!=" },    { "<=", ">=", "<", ">" },
+    { "<<", ">>" }, { "+", "-" }, { "*", "/", "%" }, { "**" },
 };
 
 static int64_t sum_of(struct sum *e, int level);
@@ -23,10 +25,11 @@ static void sum_blank(struct sum *e)
 }
 
 /* Numbers beyond 2^40 are nobody's. */
-static int64_t bounded(int64_t value)
+static int64_t bounded(struct sum *e, int64_t value)
 {
     int64_t most = INT64_C(1) << 40;
-    return value > most ? most : value < -most ? -most : value;
+    e->bad = e->bad || value > most || value < -most;
+    return e->bad ? 0 : value;
 }
 
 static int64_t sum_unit(struct sum *e)
@@ -45,12 +48,14 @@ static int64_t sum_unit(struct sum *e)
         e->depth++;
         value = sum_of(e, 0);
         e->depth--;
-        if (e->p < e->end && *e->p == ')')
-            e->p++;
+        e->bad = e->bad || e->p == e->end || *e->p != ')';
+        e->p += !e->bad;
         return value;
     }
+    const char *first = e->p;
     while (e->p < e->end && isdigit((unsigned char)*e->p))
-        value = bounded(value * 10 + (*e->p++ - '0'));
+        value = bounded(e, value * 10 + (*e->p++ - '0'));
+    e->bad = e->bad || e->p == first || (*first == '0' && e->p - first > 1); /* which bash has for eights */
     return value;
 }
 
@@ -65,10 +70,22 @@ static const char *operator_at(const struct sum *e, int level)
     return NULL;
 }
 
-/* Division by zero gives 0, and so does a product beyond 63 bits. */
-static int64_t applied(const char *op, int64_t a, int64_t b)
+static int64_t power(struct sum *e, int64_t base, int64_t exponent)
+{
+    int64_t value = 1;
+    e->bad = e->bad || exponent < 0 || exponent > 1 << 16;
+    for (int64_t i = 0; !e->bad && i < exponent; i++)
+        value = bounded(e, __builtin_mul_overflow(value, base, &value) ? INT64_MAX : value);
+    return value;
+}
+
+static int64_t applied(struct sum *e, const char *op, int64_t a, int64_t b)
 {
     int64_t product;
+    e->bad =
+        e->bad || (strchr("/%", op[0]) && b == 0) || ((op[1] == op[0] && strchr("<>", op[0])) && (b < 0 || b > 40));
+    if (e->bad)
+        return 0;
     switch (op[0]) {
     case '|':
         return a || b;
@@ -79,19 +96,21 @@ static int64_t applied(const char *op, int64_t a, int64_t b)
     case '!':
         return a != b;
     case '<':
+        if (op[1] == '<')
+            return __builtin_mul_overflow(a, INT64_C(1) << b, &product) ? INT64_MAX : product;
         return op[1] ? a <= b : a < b;
     case '>':
-        return op[1] ? a >= b : a > b;
+        return op[1] == '>' ? a >> b : op[1] ? a >= b : a > b;
     case '+':
         return a + b;
     case '-':
         return a - b;
     case '*':
-        return __builtin_mul_overflow(a, b, &product) ? 0 : product;
+        return op[1] ? power(e, a, b) : __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
     case '/':
-        return b ? a / b : 0;
+        return a / b;
     default:
-        return b ? a % b : 0;
+        return a % b;
     }
 }
 
@@ -103,7 +122,12 @@ static int64_t sum_of(struct sum *e, int level)
     const char *op;
     for (sum_blank(e); (op = operator_at(e, level)) != NULL; sum_blank(e)) {
         e->p += strlen(op);
-        value = bounded(applied(op, value, sum_of(e, level + 1)));
+        bool again = level == POWERS; /* of powers the last is the first */
+        e->depth += again;
+        e->bad = e->bad || e->depth > SHELL_DEPTH;
+        int64_t right = e->bad ? 0 : sum_of(e, again ? level : level + 1);
+        e->depth -= again;
+        value = bounded(e, applied(e, op, value, right));
     }
     return value;
 }
@@ -111,6 +135,7 @@ static int64_t sum_of(struct sum *e, int level)
 bool shell_sum(int64_t *value, const char *text)
 {
     struct sum sum = { .p = text, .end = text + strlen(text) };
-    *value = sum_of(&sum, 0);
-    return sum.p == sum.end;
+    sum_blank(&sum);
+    *value = sum.p < sum.end ? sum_of(&sum, 0) : 0;
+    return sum.p == sum.end && !sum.bad;
 }

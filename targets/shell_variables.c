@@ -1,6 +1,7 @@
-/* Variables of a shell script: how they are assigned, and what a subshell leaves of them. */
+/* Variables of a shell script: how they are assigned, also by loops and sums, and what a subshell leaves of them. */
 #include "targets/shell_expand.h"
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct shell_variable *find_variable(const struct shell_script *script, const char *name, size_t length)
@@ -11,7 +12,7 @@ static struct shell_variable *find_variable(const struct shell_script *script, c
     return NULL;
 }
 
-const struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length)
+struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length)
 {
     return find_variable(script, name, length);
 }
@@ -62,19 +63,34 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
     if (!append)
         variable->count = 0;
     variable->is_array = is_array;
+    variable->unknown = append ? variable->unknown : s->unknown;
+    variable->several = NULL;
     for (int i = 0; i < values->count; i++)
         if (!add_value(s, variable, values->words[i]))
             return false;
     return true;
 }
 
-/* Length of a name and = or += at the beginning; 0: it is no assignment. */
-static size_t assignment_at(const char *p, const char *end, size_t *name_length)
+bool shell_set(struct shell *s, const char *name, size_t length, const char *value, bool unknown)
+{
+    struct shell_words values = { .count = 1, .words = &value };
+    s->unknown = unknown;
+    return set_variable(s, name, length, false, &values, false);
+}
+
+size_t shell_name_length(const char *p, const char *end)
 {
     const char *q = p;
     while (q < end && (isalpha((unsigned char)*q) || *q == '_' || (q > p && isdigit((unsigned char)*q))))
         q++;
-    *name_length = (size_t)(q - p);
+    return (size_t)(q - p);
+}
+
+/* Length of a name and = or += at the beginning; 0: it is no assignment. */
+static size_t assignment_at(const char *p, const char *end, size_t *name_length)
+{
+    *name_length = shell_name_length(p, end);
+    const char *q = p + *name_length;
     if (q == p)
         return 0;
     if (q < end && *q == '+')
@@ -84,17 +100,20 @@ static size_t assignment_at(const char *p, const char *end, size_t *name_length)
 
 static bool read_array(struct shell *s, struct shell_words *values)
 {
+    bool unknown = false;
     for (;;) {
         shell_skip_blank(s, true);
         if (s->p == s->end)
             return shell_fail(s, "a list that begins with ( ends nowhere");
         if (*s->p == ')') {
             s->p++;
+            s->unknown = unknown;
             return true;
         }
         const char *before = s->p;
         if (!shell_word(s, values, false))
             return false;
+        unknown = unknown || s->unknown;
         if (s->p == before)
             s->p++; /* what no word begins with */
     }
@@ -119,6 +138,110 @@ bool shell_assignment(struct shell *s, bool active, bool *found)
         return false;
     }
     return !active || set_variable(s, name, name_length, append, &values, array);
+}
+
+/* NAME = SUM, NAME += SUM and NAME++ between (( and )); *found: it is one of them. */
+static bool assign_sum(struct shell *s, bool active, int64_t *value, bool *whole, bool *found)
+{
+    const char *stop = shell_closed(s->p + 1, s->end, '(', ')'), *end = stop ? stop - 2 : s->p, *p = s->p + 2, *all;
+    while (p < end && strchr(" \t", *p))
+        p++;
+    while (end > p && strchr(" \t", end[-1]))
+        end--;
+    const char *name = p;
+    size_t length = shell_name_length(p, end), signs = 0;
+    for (p += length; p < end && strchr(" \t", *p);)
+        p++;
+    while (p + signs < end && signs < 2 && strchr("+-*/%<>&|^", p[signs]))
+        signs++;
+    bool steps = signs == 2 && p[0] == p[1] && strchr("+-", *p) && p + 2 == end;
+    bool sets = p + signs < end && p[signs] == '=' && (p + signs + 1 == end || p[signs + 1] != '=') &&
+                (signs != 1 || !strchr("<>", *p));
+    *found = length > 0 && (steps || sets);
+    if (!*found)
+        return true;
+    const char *rest = p + signs + 1;
+    struct text sum = { 0 };
+    struct shell inner = *s;
+    text_printf(&sum, "%.*s=$((", (int)length, name);
+    if (steps || signs > 0)
+        text_printf(&sum, "%.*s%.*s", (int)length, name, steps ? 1 : (int)signs, p);
+    text_printf(&sum, "(%.*s)))", steps ? 1 : (int)(end - rest), steps ? "1" : rest);
+    if (!shell_take(s, &sum, &all))
+        return false;
+    inner.p = all;
+    inner.end = all + strlen(all);
+    inner.grown = s->grown;
+    bool assigned, good = shell_assignment(&inner, active, &assigned);
+    s->grown = inner.grown;
+    s->p = stop;
+    const struct shell_variable *variable = find_variable(s->script, name, length);
+    *whole = variable && variable->count > 0 && *variable->values[0] != 0;
+    *value = *whole ? strtoll(variable->values[0], NULL, 10) : 0;
+    *value += steps ? (*p == '-') - (*p == '+') : 0; /* such a sum is what there was before */
+    return good;
+}
+
+bool shell_arithmetic_command(struct shell *s, bool runs, bool *found)
+{
+    struct shell at = *s;
+    int64_t value = 0;
+    bool whole = false, inverted = shell_says(&at, "!");
+    at.p += inverted;
+    shell_skip_blank(&at, false);
+    *found = at.end - at.p >= 2 && at.p[0] == '(' && at.p[1] == '(';
+    if (!*found)
+        return true;
+    s->p = at.p;
+    bool assigns;
+    if (!assign_sum(s, runs, &value, &whole, &assigns) || (!assigns && !shell_arithmetic(s, &value, &whole)))
+        return false;
+    if (runs)
+        s->success = !whole || (value != 0) != inverted;
+    return true;
+}
+
+bool shell_loop(struct shell *s, bool runs)
+{
+    struct shell_words words = { 0 };
+    struct text text = { 0 };
+    int64_t value;
+    bool whole, unknown = true;
+    int line = s->line;
+    shell_skip_blank(s, false);
+    if (s->end - s->p >= 2 && s->p[0] == '(' && s->p[1] == '(')
+        return shell_arithmetic(s, &value, &whole);
+    const char *name = s->p;
+    size_t length = shell_name_length(s->p, s->end);
+    s->p += length;
+    shell_skip_blank(s, true);
+    bool listed = shell_says(s, "in");
+    for (s->p += listed ? 2 : 0; listed && (shell_skip_blank(s, false), s->p < s->end) && !strchr("\n;&|", *s->p);) {
+        const char *before = s->p;
+        if (!shell_word(s, &words, false))
+            return false;
+        s->p += s->p == before; /* what no word begins with */
+        unknown = s->unknown;
+    }
+    if (!listed && s->arguments) {
+        words = *s->arguments;
+        unknown = false;
+    }
+    if (!runs || length == 0)
+        return true;
+    if (!shell_set(s, name, length, words.count > 0 ? words.words[0] : "", unknown))
+        return false;
+    for (int i = 0; i < words.count && text.length < 80; i++)
+        text_printf(&text, " %.40s", words.words[i]);
+    const char *several = words.count > 1 && !text.failed ? arena_strdup(s->arena, text.data) : NULL;
+    struct shell_variable *variable = shell_variable(s->script, name, length);
+    text.length = 0;
+    text_printf(&text, "for %.*s in%.100s (line %d: read once, with %.40s)", (int)length, name, several ? several : "",
+                line, words.count > 0 ? words.words[0] : "");
+    variable->several = several && !text.failed ? arena_strdup(s->arena, text.data) : NULL;
+    bool good = words.count < 2 || variable->several != NULL;
+    text_free(&text);
+    return good || fail_memory(s->err);
 }
 
 bool shell_remember(struct shell *s, struct shell_memory *out)

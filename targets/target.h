@@ -90,6 +90,7 @@ struct launch_read {
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
     const char *lacks;     /* the only thing that these do not say of it: "--vocab-size, ..."; NULL: more, or none */
     int64_t devices;       /* 0: not said */
+    int64_t accumulation;  /* micro-batches of a data rank in a step, as the launch states them; 0: it does not */
     int64_t micro_batches; /* of a data rank in a step, from which the launch's micro_batch follows; 0: it says that */
     int block_count;       /* 0: all are as the launch says */
     const struct block_launch *blocks; /* (block_count) the model's, in their order */

@@ -4,6 +4,7 @@
 #include "targets/decoder.h"
 #include "targets/launch_text.h"
 #include <string.h>
+#include <strings.h>
 
 /* A name that a model's file has, as Python's string: of what no name has nothing is left. */
 static void put_name(struct text *out, const char *name, size_t length)
@@ -218,17 +219,21 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
 bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
                        struct error *err)
 {
-    const char *const words[] = { own, other, "MULTI_GPU", NULL };
-    int type = 0;
-    if (!settings_word(settings, "distributed_type", words, &type, NULL, err))
-        return false;
-    if (type == 2)
-        return fail(err,
-                    "%s: distributed_type: expected %s, found MULTI_GPU, which shards nothing: use cleave estimate "
-                    "MODEL --framework accelerate-fsdp2 --zero 0",
-                    settings->name, own);
-    return type == 0 || fail(err, "%s: distributed_type: expected %s, found %s: --from %s reads it", settings->name,
-                             own, other, target);
+    static const char *const plain[] = { "NO", "MULTI_GPU", NULL };
+    const struct setting *type = settings_take(settings, "distributed_type");
+    if (!type || strcasecmp(type->value, own) == 0)
+        return true;
+    if (strcasecmp(type->value, other) == 0)
+        return fail(err, "%s: distributed_type: expected %s, found %s: --from %s reads it", settings->name, own, other,
+                    target);
+    for (int i = 0; plain[i]; i++)
+        if (strcasecmp(type->value, plain[i]) == 0)
+            return setting_fail(settings, type, err,
+                                "expected %s, found %s, which shards nothing: use cleave estimate MODEL --framework "
+                                "accelerate-fsdp2 --zero 0",
+                                own, plain[i]);
+    return setting_fail(settings, type, err, "expected %s, or %s, which --from %s reads; found %.80s", own, other,
+                        target, type->value);
 }
 
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err)

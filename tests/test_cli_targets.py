@@ -233,7 +233,7 @@ def files_beside(folder):
     code, said = told("deepspeed", "ds.json")
     check("micro-batches of the accumulation", code == 0 and "4 micro-batches of 2 per replica" in said, (code, said))
     code, said = told("deepspeed", "ds.json", "--micro-batch", 1)
-    check("a micro-batch beside the accumulation", code == 0 and "8 micro-batches of 1 per replica" in said, (code, said))
+    check("a micro-batch beside the accumulation", code == 2 and "expected micro-batches of 1 x gradient_accumulation_steps 4" in said, (code, said))
     (folder / "ds.yaml").write_text("deepspeed_config_file: ds.yaml\n")
     code, said = told("deepspeed", "run.sh")
     check("files that name each other", code == 2 and "expected at most 8 files that name each other" in said, (code, said))
@@ -487,6 +487,29 @@ def chosen(folder):
         check(f"a script that chooses: {words}", code == 0 and words in out, (code, out, err))
 
 
+def accumulated(folder):
+    """Micro-batches that a launch states go with the batch and the micro-batch that options say."""
+    job = ("--model", "tiny-gpt", "--cluster", "1x2:cpu", "--seq", 16, "--dtype", "fp32")
+    stated, open_batch, none = folder / "stated.json", folder / "auto.json", folder / "none.json"
+    stated.write_text('{"train_batch_size": 16, "gradient_accumulation_steps": 4}')
+    open_batch.write_text('{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 4}')
+    none.write_text('{"train_batch_size": 16}')
+    fsdp = "accelerate launch --use_fsdp --fsdp_version 2 t.py --gradient_accumulation_steps 4"
+    both = "deepspeed t.py --per_device_train_batch_size 2 --gradient_accumulation_steps 4"
+    for target, launch, options, words in (("deepspeed", stated, ("--micro-batch", 2), "4 micro-batches of 2 per replica"),
+                                           ("deepspeed", stated, ("--micro-batch", 4), "the batch of 16: expected micro-batches of 4 x "
+                                            "gradient_accumulation_steps 4 x 2 data-parallel ranks: change --batch"),
+                                           ("deepspeed", none, ("--micro-batch", 4), "2 micro-batches of 4 per replica"),
+                                           ("deepspeed", open_batch, ("--micro-batch", 3), "batch 24 sequences"),
+                                           ("deepspeed", open_batch, ("--micro-batch", 3, "--batch", 12), "the batch of 12: expected micro-batches of 3"),
+                                           ("deepspeed", both, (), "batch 16 sequences"),
+                                           ("deepspeed", both, ("--batch", 32), "the batch of 32: expected micro-batches of 2"),
+                                           ("accelerate", fsdp, ("--batch", 16), "4 micro-batches of 2 per replica"),
+                                           ("accelerate", fsdp, ("--micro-batch", 3), "batch 24 sequences")):
+        code, out, err = cleave("estimate", "--from", target, launch, *job, *options)
+        check(f"accumulation: {target} {launch} {options}", words in out + err and code == (2 if words in err else 0), (code, out, err))
+
+
 def main():
     made = 0
     jobs = JOBS if SHARE == 1 else JOBS[:2] if SHARE <= 5 else JOBS[1:2]  # a share of them; one under a sanitizer
@@ -517,6 +540,7 @@ def main():
         laid_out(pathlib.Path(folder))
         in_pieces(pathlib.Path(folder))
         chosen(pathlib.Path(folder))
+        accumulated(pathlib.Path(folder))
     bound_is_no_cost()
     followed()
     no_launch_has_it()

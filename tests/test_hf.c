@@ -321,6 +321,48 @@ START_TEST(adapters_are_those_of_peft)
 }
 END_TEST
 
+/* PEFT goes by names alone: of matrices that are called so, and are planned frozen, the notes tell. */
+START_TEST(adapters_that_are_not_planned_are_noted)
+{
+    static const char deepseek[] =
+        "{\"model_type\":\"deepseek_v3\",\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+        "\"num_key_value_heads\":4,\"intermediate_size\":128,\"moe_intermediate_size\":32,\"n_routed_experts\":4,"
+        "\"n_shared_experts\":1,\"num_experts_per_tok\":2,\"first_k_dense_replace\":1,\"q_lora_rank\":16,"
+        "\"kv_lora_rank\":16,\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,\"v_head_dim\":16,\"n_group\":1,"
+        "\"topk_group\":1,\"vocab_size\":256,\"max_position_embeddings\":64,\"hidden_act\":\"silu\"}";
+    static const char end[] =
+        " blocks have no adapters here; PEFT gives one to each of their matrices that is called so";
+    static const struct {
+        const char *adapter, *notes[2];
+    } cases[] = {
+        { "{\"r\":4,\"target_modules\":[\"o_proj\",\"gate_proj\",\"up_proj\"]}",
+          { "o_proj: the latent attention of 4", "gate_proj, up_proj: the shared experts of 3" } },
+        { "{\"r\":4,\"target_modules\":\"all-linear\"}",
+          { "all-linear: the latent attention of 4", "all-linear: the shared experts of 3" } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text notes = { 0 };
+        struct model_reading reading = { .adapter = cases[i].adapter,
+                                         .adapter_length = strlen(cases[i].adapter),
+                                         .adapter_name = "a.json",
+                                         .notes = &notes };
+        model_free(import_as(deepseek, "c.json", &reading));
+        for (int k = 0; k < 2; k++) {
+            char note[256];
+            snprintf(note, sizeof note, "%s%s", cases[i].notes[k], end);
+            ck_assert_msg(strstr(notes.data, note) != NULL, "%s lacks %s", notes.data, note);
+        }
+        text_free(&notes);
+    }
+    static const char alone[] = "{\"target_modules\":[\"o_proj\"]}";
+    struct model_reading reading = { .adapter = alone, .adapter_length = strlen(alone), .adapter_name = "a.json" };
+    struct model *model = NULL;
+    struct error err = { 0 };
+    ck_assert(!model_read_as(&model, "c.json", deepseek, strlen(deepseek), &reading, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "expected a matrix of softmax attention or of a dense network"));
+}
+END_TEST
+
 /* What of an adapter changes no work is kept for launches, and names are those of the model's file; rslora is a scale.
  */
 START_TEST(adapters_keep_what_launches_say)
@@ -435,6 +477,7 @@ static Suite *suite(void)
     CHECK_ADD(s, files_of_makers_are_known_by_their_keys);
     CHECK_ADD(s, notes_are_of_the_file);
     CHECK_ADD(s, further_tokens_are_predicted_where_it_is_asked);
+    CHECK_ADD(s, adapters_that_are_not_planned_are_noted);
     CHECK_ADD(s, adapters_are_those_of_peft);
     CHECK_ADD(s, adapters_keep_what_launches_say);
     CHECK_ADD(s, infinity_is_read_in_foreign_files_alone);

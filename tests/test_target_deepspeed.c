@@ -176,19 +176,20 @@ START_TEST(accumulation_makes_micro_batches)
 {
     static const struct {
         const char *name, *text;
-        int64_t batch, micro_batches;
+        int64_t batch, micro_batches, accumulation;
     } cases[] = {
-        { "ds.json", "{\"gradient_accumulation_steps\": 4, \"train_batch_size\": 64}", 64, 4 },
-        { "ds.json", "{\"train_batch_size\": 64}", 64, 1 },
-        { "ds.json", "{\"gradient_accumulation_steps\": 4}", 0, 4 },
-        { "a.yaml", "num_processes: 8\ndeepspeed_config:\n  gradient_accumulation_steps: 4\n", 0, 4 },
-        { "ds.json", "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 2}", 64, 0 },
-        { "ds.json", "{\"zero_optimization\": {\"stage\": 3}}", 0, 0 },
+        { "ds.json", "{\"gradient_accumulation_steps\": 4, \"train_batch_size\": 64}", 64, 4, 4 },
+        { "ds.json", "{\"train_batch_size\": 64}", 64, 1, 0 },
+        { "ds.json", "{\"gradient_accumulation_steps\": 4}", 0, 4, 4 },
+        { "a.yaml", "num_processes: 8\ndeepspeed_config:\n  gradient_accumulation_steps: 4\n", 0, 4, 4 },
+        { "ds.json", "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 2}", 64, 0, 0 },
+        { "ds.json", "{\"zero_optimization\": {\"stage\": 3}}", 0, 0, 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = { 0 };
         struct launch_read r = read_text(deepspeed, &arena, cases[i].name, cases[i].text);
-        ck_assert_msg(r.launch.batch * r.says_batch == cases[i].batch && r.micro_batches == cases[i].micro_batches,
+        ck_assert_msg(r.launch.batch * r.says_batch == cases[i].batch && r.micro_batches == cases[i].micro_batches &&
+                          r.accumulation == cases[i].accumulation,
                       "%s: batch %lld, micro-batches %lld", cases[i].text, (long long)r.launch.batch,
                       (long long)r.micro_batches);
         arena_free(&arena);

@@ -461,6 +461,14 @@ START_TEST(test_several_recipes)
         { DEF("one", "") DEF("two", ""), "found several: one_pretrain_config, two_pretrain_config: give one" },
         { DEF("a", "") DEF("b", "") DEF("c", "") DEF("d", "") DEF("e", ""), "d_pretrain_config, ...: give one" },
         { DEF("base", "") DEF("one", "    cfg = base_pretrain_config()\n"), "" },
+        { DEF("one", "") "def small(x: int, cfg: C) -> C:\n    cfg.train.micro_batch_size = 1\n", "" },
+        { DEF("one", "") "# def old_pretrain_config():\nclass A:\n  def set(self):\n    cfg.x = 1\ndef f(a", "" },
+        { DEF("one", "") "def f():\n  print(1)\nprint(2)\n", "" },
+        { DEF("one", "") "def main():\n    cfg = one_pretrain_config()\n    cfg.model.y = b.c(1)\n\nmain()\n", "" },
+        { DEF("one", "") "def tuned(\n) -> C:\n    # as said\n    cfg.train.micro_batch_size = 1\n",
+          "one_pretrain_config, tuned" },
+        { DEF("one", "") "def two():\n    return recipes.llama3_8b_finetune_config()\n",
+          "one_pretrain_config, two: give" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = { 0 };

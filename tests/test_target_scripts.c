@@ -1,4 +1,5 @@
 /* Scripts of a shell, of which the arguments of a launch are read: functions, choices, and forms of commands. */
+#include "targets/settings.h"
 #include "targets/shell.h"
 #include "tests/megatron_launches.h"
 #include "tests/target_launches.h"
@@ -103,6 +104,9 @@ START_TEST(test_choices)
           "args:1: case: expected ;; behind an item, found ;&, which is not read" },
         { "case a in a) T=2;;& esac\n", "found ;;&, which is not read" },
         { "case a in a) T=2;;\n", "case of line 1: expected esac at its end" },
+        { "for a in 'b\n", "args:1: a quote ' that ends nowhere" },
+        { "(( a = ${b )) --bf16\n", "args:1: ${ that ends nowhere" },
+        { "(( ${b )) --bf16\n", "args:1: ${ that ends nowhere" },
         { "srun bash -lc 'case a in a) T=2;& esac; p.py --bf16'\n", "args:1: case: expected ;; behind an item" },
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -182,6 +186,25 @@ START_TEST(test_as_bash)
         "T=$(( (1 + 2) * 3 == 9 )); T=$((T + 7 % 4 - -2 + !0 + (3 <= 2 || 1)))",
         "T=1; while (( T > 8 )); do T=2; done; for i in 1; do (( T )) && T=3; done",
         "T=1; [[ llama-3 == llama* ]] && T=2; [[ abc != a?c ]] && T=4; [ abc = 'a*' ] && T=8",
+        "read -r A B <<< \"x y\"\nT=4; cat <<< EOF >/dev/null\nT=$((T + 1))",
+        "T=$((1<<12)); T=$((T + (256 >> 4) + 2**3**2 - (5 < 1 << 3) + -2**2))",
+        "T=$(( )); N=; T=$((T + 15 / 2 + N - (N < 1)))",
+        "N=3; (( N = N * 2 )); (( N += 4 )); ((N++)); (( N<<=1 )); T=$N; (( N -= 22 )) || T=$((T + 1))",
+        "T=2; (( T-- )) && (( T *= 5 )) && ! (( T == 4 )) && T=$((T + 1))",
+        "T=1; [[ a == a || a == a && a == b ]] && T=2; [[ ( a == a || a == a ) && a == b ]] || T=$((T + 4))",
+        "T=1; [ a = a -o a = a -a a = b ] && T=2; [ \"(\" a = b \")\" -o -n x ] && T=$((T + 1)); test a -a \"\" || "
+        "T=${T}0",
+        "T=1; [[ $1 == a ]] && T=2; [[ -n $1 ]] && T=4; [[ -z $1 && $1 != a ]] && T=${T}5",
+        "T=1; [[ a < b && ! b < a && b > a ]] && T=2; [[ -z \"\" && ! -z x ]] && T=${T}1; ! [[ a == b && x ]] && "
+        "T=${T}2",
+        "T=; for n in 1 2; do :; done; for n in \"-eq 1\" \"-ge 2\"; do :; done; N=2; [[ $N -gt 1 && $N -ge 2 && $N "
+        "-lt 3 && "
+        "$N -le 2 && $N -ne 1 && $N -eq 2 ]] && T=5; [[ x -eq 5 ]] || T=${T}6; [ ] || T=${T}7; [ ! ] && T=${T}8",
+        "A=(a bb ccc); N=four; T=${#A[@]}${#N}${#A}${A[2]}${A[1]:-x}${A[7]:-y}${#A[*]}; T=$T$((${#A[@]} * 8))",
+        "T=; for n in 8; do T=$T$n; done; f() { for n; do T=$T$n; break; done; T=$T$#; }; f a b; false; T=$T$?; true; "
+        "T=$T$?",
+        "(T=$((1 + 1)))\nT=$((3))",
+        "T=; for ((i = 0; i < 1; i++)); do T=${T}1; done; for n in $T; do T=$T$n; done",
         "T=1; M=qwen3; if [[ \"$M\" == *3 && $M != llama* ]]; then T=2; fi",
     };
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
@@ -198,6 +221,177 @@ START_TEST(test_as_bash)
 }
 END_TEST
 
+/* A script whose T bash would say only where more is known than the script: it is empty here, which is said where it is
+ * an option's value. */
+START_TEST(test_what_comes_to_nothing)
+{
+    static const char *const cases[][2] = {
+        { "T=$1", "$T" },
+        { "T=$(nproc)", "$T" },
+        { "T=`nproc`", "$T" },
+        { "N=(a $(nproc)); T=${#N[@]}", "$T" },
+        { "T=$((8 * NODES))", "$T" },
+        { "T=$((1 + ))", "$T" },
+        { "T=$((1 / 0))", "$T" },
+        { "T=$((010))", "$T" },
+        { "T=$((1 << 41))", "$T" },
+        { "T=$((1 << 40 << 40))", "$T" },
+        { "T=$((1 * 1099511627776 * 1099511627776))", "$T" },
+        { "T=$((2 ** -1))", "$T" },
+        { "T=$((2 ** 62 ** 3))", "$T" },
+        { "T=$((3 ** 40))", "$T" },
+        { "T=$((2**1**1**1**1**1**1**1**1**1**1))", "$T" },
+        { "T=$(("
+          "((((((((("
+          "1"
+          ")))))))))"
+          "))",
+          "$T" },
+        { "T=$((1 ? 2 : 3))", "$T" },
+        { "T=$(( (1 2) ))", "$T" },
+        { "for T in $(seq 8); do :; done", "$T" },
+        { "for T; do :; done", "$T" },
+        { "N=(2 4); T=${N[$1]}", "$T" },
+        { "(( T = NODES ))", "$T" },
+        { "T=\"\"", "$T" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const char *const forms[] = { "--training.seq_len $T", "--training.seq_len=$T",
+                                             "--training.seq_len \"$T\"",
+                                             "--training.seq_len \\\n  ${T} --training.steps 4" };
+        for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+            char text[256], says[256];
+            snprintf(text, sizeof text, "%s\ntorchrun --module torchtitan.train %s\n", cases[i][0], forms[k]);
+            snprintf(
+                says, sizeof says,
+                "training.seq_len: expected a whole number from 1 to 1073741824, found %s, which expands to nothing "
+                "here: write the value in its place, or set it before",
+                cases[i][1]);
+            check_refusal(target_find("torchtitan"), "run.sh", text, says);
+        }
+    }
+    /* in a string of arguments, as a function's argument, with more behind it, and in Megatron-LM's reader */
+    static const char *const refused[][3] = {
+        { "torchtitan", "A=\"--training.seq_len $T --training.steps 4\"\ntorchrun --module torchtitan.train $A\n",
+          "found $T, which expands" },
+        { "torchtitan", "C=\"torchrun --training.seq_len \\\"$T\\\" --training.steps 4\"\neval \"$C\"\n",
+          "found $T, which expands" },
+        { "torchtitan", "f() { torchrun \"$@\"; }\nf --training.seq_len $(nproc) --training.steps 4\n",
+          "found $(nproc ...), which expands" },
+        { "torchtitan", "torchrun --training.seq_len $((8 * N))\n", "found $((8 ...)), which expands" },
+        { "torchtitan", "torchrun --training.seq_len ${!N}\n", "found $N, which expands" },
+        { "torchtitan", "torchrun --training.seq_len $!\n", "found ${...}, which expands" },
+        { "torchtitan", "torchrun --training.seq_len ${N:-$M}\n", "found $N, which expands" },
+        { "torchtitan", "torchrun --training.enable_cpu_offload $N/x\n", "expected true or false, found $N/x, which" },
+        { "torchtitan", "torchrun --module torchtitan.train --job.config_file $CONFIG --training.seq_len 4096\n",
+          "run.sh:1:36: job.config_file: expected the name of a file, found $CONFIG, which expands" },
+        { "deepspeed", "CONFIG=$1\ndeepspeed train.py --deepspeed $CONFIG --bf16\n",
+          "run.sh:2:20: deepspeed: expected the name of a file, found $CONFIG, which expands" },
+        { "accelerate-fsdp2", "accelerate launch --config_file $DIR/fsdp.yaml train.py --bf16\n",
+          "config_file: expected the name of a file, found $DIR/fsdp.yaml, which expands" },
+        { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $TP --bf16\n",
+          "--tensor-model-parallel-size: expected a value behind it, found $TP" },
+        { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size=$TP --bf16\n",
+          "--tensor-model-parallel-size: expected a value behind it, found $TP" },
+        { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size --bf16\n",
+          "found none (a variable that is not set?)" },
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        check_refusal(target_find(refused[i][0]), "run.sh", refused[i][1], refused[i][2]);
+}
+END_TEST
+
+/* What need not have a value has none, which is listed unless the script says that it is empty. */
+START_TEST(test_what_may_come_to_nothing)
+{
+    static const char begin[] =
+        "torchrun --module torchtitan.train --training.seq_len 512 --training.enable_cpu_offload ";
+    static const struct {
+        const char *before, *behind, *listed;
+    } cases[] = {
+        { "", "$EXTRA", "training.enable_cpu_offload = $EXTRA (which is not set: read as if it were not there)" },
+        { "EXTRA=\n", "$EXTRA", NULL },
+        { "", "${EXTRA:-}", NULL },
+        { "EXTRA=--training.steps\n", "${NONE:+x} $EXTRA 4", NULL },
+        { "", "\"$@\"", NULL },
+        { "", "$*", NULL },
+        { "", "${@:2}", NULL },
+        { "EXTRA=()\n", "${EXTRA[@]}", NULL },
+        { "A=\n", "$A$(nproc)", "training.enable_cpu_offload = $(nproc ...) (which is not set: read as if" },
+        { "", "--metrics.log_freq $FREQ", NULL }, /* without effect */
+        { "", "\x01 --training.steps 4", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        char text[512];
+        snprintf(text, sizeof text, "%s%s%s\n", cases[i].before, begin, cases[i].behind);
+        bool broken = cases[i].behind[0] == 1;
+        if (broken) {
+            check_refusal(target_find("torchtitan"), "run.sh", text, "expected true or false");
+            continue;
+        }
+        struct launch_read read = read_text(target_find("torchtitan"), &arena, "run.sh", text);
+        ck_assert_msg(read.launch.offload == (OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS) || read.launch.zero != 3, "%s",
+                      text);
+        ck_assert_msg(read.unknown_count == (cases[i].listed != NULL), "%s: %d, %s", text, read.unknown_count,
+                      read.unknown_count ? read.unknown[0] : "");
+        if (cases[i].listed)
+            ck_assert_msg(strncmp(read.unknown[0], cases[i].listed, strlen(cases[i].listed)) == 0, "%s",
+                          read.unknown[0]);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
+START_TEST(test_too_many_options)
+{
+    struct text text = { 0 };
+    text_add(&text, "torchrun");
+    for (int i = 0; i <= SETTINGS_MOST; i++)
+        text_add(&text, " --a 1");
+    check_refusal(target_find("torchtitan"), "run.sh", text.data, "expected at most 4096 settings, found more");
+    text_free(&text);
+}
+END_TEST
+
+/* Conditions that are not understood are false, loops run once: both are listed. */
+START_TEST(test_what_is_listed)
+{
+    static const struct {
+        const char *text, *listed;
+        int tensor;
+    } cases[] = {
+        { "T=2; [[ $MODE =~ ^(a|b c)$ ]] && T=4\n", "[[  =~ ^(a|b c ) $ ]] (line 1: taken as false)", 2 },
+        { "T=2; [[ a =~ ^(a|b)$ || a == a ]] && T=4\n", NULL, 4 },
+        { "T=2; [[ a =~ ^(a|b)$ && a == a ]] && T=4\n", "[[ a =~ ^(a|b)$ && a == a ]] (line 1: taken as false)", 2 },
+        { "T=2; f() { [ -v X ] && T=4; }; f; f\n", "[ -v X ] (line 1: taken as false)", 2 },
+        { "T=2\n! [[ -v X ]] && T=4\n", "! [[ -v X ]] (line 2: taken as false)", 2 },
+        { "T=2; [ a b ] && T=4\n", "[ a b ] (line 1: taken as false)", 2 },
+        { "T=2; [ $X = a ] && T=4; [ a = $X ] && T=8\n", NULL, 2 },
+        { "T=2; [ a -nt b ] && T=4\n", "[ a -nt b ] (line 1: taken as false)", 2 },
+        { "for T in 2 4; do\n", "for T in 2 4 (line 1: read once, with 2)", 2 },
+        { "for T in 4 $X; do\n", NULL, 4 },
+        { "for i in 2 4; do T=8\n", NULL, 8 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < 2; k++) {
+            struct arena arena = { 0 };
+            char text[512];
+            bool loops = strncmp(cases[i].text, "for", 3) == 0;
+            snprintf(text, sizeof text, "%storchrun p.py %s $T %s 1\n%s", cases[i].text,
+                     k ? "--tensor-model-parallel-size" : "--parallelism.tensor_parallel_degree",
+                     k ? "--micro-batch-size" : "--training.local_batch_size", loops ? "done\n" : "");
+            struct launch_read read = read_text(k ? megatron() : target_find("torchtitan"), &arena, "run.sh", text);
+            ck_assert_msg(read.launch.tensor == cases[i].tensor, "%s: %d", text, (int)read.launch.tensor);
+            ck_assert_msg(read.unknown_count == (cases[i].listed != NULL), "%s: %d, %s", text, read.unknown_count,
+                          read.unknown_count ? read.unknown[0] : "");
+            if (cases[i].listed)
+                ck_assert_str_eq(read.unknown[0], cases[i].listed);
+            arena_free(&arena);
+        }
+}
+END_TEST
+
 static Suite *target_scripts_suite(void)
 {
     Suite *suite = suite_create("target_scripts");
@@ -205,6 +399,10 @@ static Suite *target_scripts_suite(void)
     CHECK_ADD(suite, test_forms);
     CHECK_ADD(suite, test_choices);
     CHECK_ADD(suite, test_as_bash);
+    CHECK_ADD(suite, test_what_comes_to_nothing);
+    CHECK_ADD(suite, test_what_may_come_to_nothing);
+    CHECK_ADD(suite, test_too_many_options);
+    CHECK_ADD(suite, test_what_is_listed);
     return suite;
 }
 

@@ -49,7 +49,8 @@ enum { MODULES = sizeof modules / sizeof *modules, ALL_LINEAR = MODULES - 1 };
 struct adapted {
     int attention, mlp, count;
     struct text names;
-    bool renamed; /* a name is none of the kinds' own */
+    struct text of_attention, of_mlp; /* those among them that have bits of each */
+    bool renamed;                     /* a name is none of the kinds' own */
 };
 
 /* The bits of a name that a matrix of the model has. Of families without a table of tensors any is taken for one. */
@@ -71,6 +72,15 @@ static void find_module(const struct hf_reader *r, size_t module, int *attention
             }
 }
 
+/* Keeps the names that notes have of what gets no adapter. */
+static void add_names(struct adapted *out, const char *name, int attention, int mlp)
+{
+    if (attention)
+        text_printf(&out->of_attention, "%s%s", out->of_attention.length > 0 ? ", " : "", name);
+    if (mlp)
+        text_printf(&out->of_mlp, "%s%s", out->of_mlp.length > 0 ? ", " : "", name);
+}
+
 static void add_module(struct hf_reader *r, struct adapted *out, size_t module, int attention, int mlp)
 {
     static const char own[] = " q_proj k_proj v_proj o_proj gate_proj up_proj down_proj ";
@@ -80,6 +90,7 @@ static void add_module(struct hf_reader *r, struct adapted *out, size_t module, 
     text_printf(&out->names, "%s%s", out->count++ ? "," : "", modules[module].name);
     out->attention |= attention;
     out->mlp |= mlp;
+    add_names(out, modules[module].name, attention, mlp);
     if (modules[module].fused)
         hf_note(r, "%s is several matrices here, with an adapter each", modules[module].name);
 }
@@ -90,10 +101,12 @@ static void add_all(struct hf_reader *r, struct adapted *out)
     int attention, mlp;
     find_module(r, ALL_LINEAR, &attention, &mlp);
     if (attention | mlp) {
-        if (r->facts.experts)
+        if (r->facts.experts) {
             out->attention |= attention, out->mlp |= mlp, out->count++;
-        else
+            add_names(out, modules[ALL_LINEAR].name, attention, mlp);
+        } else {
             add_module(r, out, ALL_LINEAR, attention, mlp);
+        }
         return;
     }
     for (size_t i = 0; i < ALL_LINEAR; i++) {
@@ -198,21 +211,51 @@ static bool take_modules(struct hf_reader *r, const struct json *root, struct ad
     if (good && out->renamed)
         r->facts.left_out.adapter_modules =
             out->names.failed ? NULL : arena_strdup(&r->arena, out->names.data ? out->names.data : "");
-    bool lost = good && out->renamed && !r->facts.left_out.adapter_modules;
+    bool lost =
+        (good && out->renamed && !r->facts.left_out.adapter_modules) || out->of_attention.failed || out->of_mlp.failed;
     text_free(&out->names);
     return lost ? fail_memory(r->err) : good;
 }
 
-bool hf_adapt(struct hf_reader *r, const struct json *root)
+static void note_blocks(struct hf_reader *r, const struct text *names, int64_t count, const char *what)
+{
+    if (count > 0 && names->length > 0)
+        hf_note(r,
+                "%.200s: %s of %lld blocks have no adapters here; PEFT gives one to each of their matrices that is "
+                "called so",
+                names->data, what, (long long)count);
+}
+
+/* Adapters are planned in softmax attention and in dense networks alone; PEFT goes by names. */
+static void note_frozen(struct hf_reader *r, const struct adapted *adapted)
+{
+    int64_t latent = 0, states = 0, linear = 0, shared = 0, further = 0;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        const struct hf_block *b = &r->blocks[i];
+        latent += b->mixer == HF_LATENT;
+        linear += b->mixer == HF_LINEAR;
+        states += b->mixer == HF_STATE_SPACE || b->beside || b->behind;
+        shared += b->network == HF_MOE && b->moe.shared_inner > 0;
+        further += b->both || b->last.inner > 0;
+    }
+    note_blocks(r, &adapted->of_attention, latent, "the latent attention");
+    note_blocks(r, &adapted->of_attention, linear, "the linear attention");
+    note_blocks(r, &adapted->of_attention, states, "the state spaces");
+    note_blocks(r, &adapted->of_mlp, shared, "the shared experts");
+    note_blocks(r, &adapted->of_mlp, further, "the second networks");
+    if (r->facts.experts && adapted->mlp)
+        hf_note(r, "experts have no adapters: the networks of blocks with experts are frozen as they are");
+}
+
+static bool adapt(struct hf_reader *r, const struct json *root, struct adapted *adapted)
 {
     struct lora lora = { 0 };
-    struct adapted adapted = { 0 };
     bool some = false;
     if (!hf_expect_object(root, r->err) || !check_rest(r, root) || !hf_get_size(root, "r", 8, &lora.rank, r->err) ||
         !hf_get_double(root, "lora_alpha", 1e6, LORA_ALPHA, &lora.alpha, r->err) || !read_beside(r, root, &lora) ||
-        !take_modules(r, root, &adapted))
+        !take_modules(r, root, adapted))
         return false;
-    const int attention = adapted.attention, mlp = adapted.mlp;
+    const int attention = adapted->attention, mlp = adapted->mlp;
     if (lora.rank > 1 << 20 || lora.alpha < 1e-6)
         return json_fail(root, r->err, "expected a rank r up to %d and a positive lora_alpha, found %lld and %g",
                          1 << 20, (long long)lora.rank, lora.alpha);
@@ -232,10 +275,18 @@ bool hf_adapt(struct hf_reader *r, const struct json *root)
         }
         some |= b->attention.lora.targets || b->mlp.lora.targets;
     }
-    if (r->facts.experts && mlp)
-        hf_note(r, "experts have no adapters: the networks of blocks with experts are frozen as they are");
+    note_frozen(r, adapted);
     r->adapted = true;
     return some || json_fail(root, r->err,
-                             "expected a matrix of attention or of a dense network among target_modules: the "
-                             "model has none of them");
+                             "expected a matrix of softmax attention or of a dense network among target_modules, "
+                             "which alone have adapters here: the model has none of them");
+}
+
+bool hf_adapt(struct hf_reader *r, const struct json *root)
+{
+    struct adapted adapted = { 0 };
+    bool good = adapt(r, root, &adapted);
+    text_free(&adapted.of_attention);
+    text_free(&adapted.of_mlp);
+    return good;
 }
