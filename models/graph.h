@@ -219,9 +219,10 @@ struct keeping {
     bool overlaps_experts; /* exchanges of experts' tokens run beside another micro-batch's computations */
     /* experts that drop none get what was chosen, and no empty slots: those of a sequence may be shared out before */
     bool routes_tokens;
-    bool takes_any_load; /* they have their slots all the same: it is cleave that runs the program */
+    bool takes_any_load; /* it is cleave that runs the program: they have their slots all the same */
     bool gates_inside;   /* gates multiply what experts' last product reads: what it makes is not read backward */
-    bool state_takes_gradients;                /* to host memory, even where the weights stay on the device */
+    bool state_takes_gradients; /* to host memory, even where the weights stay on the device */
+    bool reduces_in_place;      /* gradients of the type of their sums, to ranks that share out state alone (ZeRO 1) */
     bool eager_caps, eager_sinks, eager_alibi; /* attention whose scores are so changed keeps them until backward */
     bool eager_norms;     /* RMS norms keep their input in fp32, and what they scale, beside what they give */
     bool eager_gates;     /* gated activations keep the activated gate beside both that they read */
@@ -236,6 +237,12 @@ struct keeping {
 static inline bool keeping_sends_choices(const struct keeping *keeping)
 {
     return keeping->routes_tokens && !keeping->takes_any_load;
+}
+
+/* True when ranks that share out state read reduced gradients where they were; cleave's own have a buffer for them. */
+static inline bool keeping_reduces_in_place(const struct keeping *keeping)
+{
+    return keeping->reduces_in_place && !keeping->takes_any_load;
 }
 
 struct graph {

@@ -1,6 +1,8 @@
 /* How a framework changes the clock and prices: against sums over the list and closed forms. */
 #include "planner/cost/cost_group.h"
+#include "planner/layout/contents.h"
 #include "planner/program/access.h"
+#include "planner/verify/verify.h"
 #include "tests/framework_job.h"
 
 /* What is done to all tensors at once costs the host nothing. */
@@ -486,6 +488,49 @@ START_TEST(hosts_list_ranks_and_wait_before_gathers)
 }
 END_TEST
 
+/* Counts the bytes of weights' gradients where the rank has most, by what its layout holds. */
+static int64_t gradient_bytes(const struct job *job)
+{
+    struct contents contents;
+    struct stage_memory memory;
+    struct error err = { 0 };
+    ck_assert_msg(contents_open(&contents, job->program, &err) && contents_find(&memory, &contents, 0, &err), "%s",
+                  err.message);
+    contents_close(&contents);
+    return memory.bytes[MEMORY_GRADIENTS];
+}
+
+/* Ranks that share out state alone reduce fp32 gradients in place where the framework does: 4 bytes for each element of
+ * a weight, and not half as many again for the shard of one of two ranks. Gradients in 16 bit become others, and what
+ * cleave runs itself has buffers for them. */
+START_TEST(gradients_are_reduced_in_place)
+{
+    struct framework places = framework_of(", \"reduces_in_place\": true"), beside = framework_of(""),
+                     narrow = framework_of(", \"reduces_in_place\": true, \"narrow_gradients\": \"all\""),
+                     runs = places;
+    runs.keeping.takes_any_load = true;
+    union fixed u = fixed_none();
+    u.stages = 1;
+    u.data = 2;
+    u.zero = 1;
+    struct job job = job_of(NULL, &places, u, DTYPE_BF16), plain = job_of(NULL, &beside, u, DTYPE_BF16),
+               ours = job_of(NULL, &runs, u, DTYPE_BF16), half = job_of(NULL, &narrow, u, DTYPE_BF16);
+    int64_t weights = gradient_bytes(&job);
+    struct error err = { 0 };
+    ck_assert_msg(verify_program(job.program, &err), "%s", err.message);
+    ck_assert_int_le(llabs(2 * gradient_bytes(&plain) - 3 * weights), weights / 50); /* but for padding */
+    ck_assert_int_eq(gradient_bytes(&ours), gradient_bytes(&plain));
+    ck_assert_int_le(llabs(4 * gradient_bytes(&half) - 3 * weights), weights / 50);
+    ck_assert_int_eq(plain.program->stages[0].arena_bytes - job.program->stages[0].arena_bytes,
+                     gradient_bytes(&plain) - weights);
+    ck_assert_int_eq(step_ns(&job, NULL), step_ns(&plain, NULL));
+    job_close(&job);
+    job_close(&plain);
+    job_close(&ours);
+    job_close(&half);
+}
+END_TEST
+
 static Suite *framework_suite(void)
 {
     Suite *suite = suite_create("framework");
@@ -493,6 +538,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, hosts_that_wait_for_messages_are_later);
     CHECK_ADD(suite, hosts_wait_for_routings);
     CHECK_ADD(suite, hosts_list_ranks_and_wait_before_gathers);
+    CHECK_ADD(suite, gradients_are_reduced_in_place);
     CHECK_ADD(suite, exchanges_are_beside_the_other_pass);
     CHECK_ADD(suite, tokens_are_sent_once_to_a_rank);
     CHECK_ADD(suite, tokens_are_sent_once_to_a_node);

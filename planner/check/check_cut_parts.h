@@ -111,9 +111,6 @@ bool phases_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_
 /* Checks kinds as they stand, and by their from_ns. */
 bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
                      struct cut_witness *witness, struct error *err);
-/* Copies kinds whose stages are apart or not, of plans with the longest forward part in that range; false when out of
- * memory. */
-bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns);
 /* Tells where the longest forward part X of plans shorter than the bound lies: no less than the mean over stages or
  * meshes, and no more than all paths and the mean of the rest leave of the bound. Of kinds that are apart. */
 void value_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns);

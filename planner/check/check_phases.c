@@ -14,7 +14,10 @@ struct forward_ranges {
     struct forward_range at[2 * MOST_SPANS + 1];
 };
 
-bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns)
+/* Copies kinds whose stages are apart or not, of plans with the longest forward part in that range; false when out of
+ * memory. */
+static bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns,
+                             int64_t to_ns)
 {
     int kinds = cut_kinds(problem);
     struct stage_kind *own = arena_alloc(arena, (size_t)kinds, sizeof *own);

@@ -357,7 +357,9 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
 
 /* ---- host memory ---- */
 
-struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes)
+/* Prices one copy of so many bytes between a device of the type and its host's memory: the link's latency and its rate,
+ * either way alone (PCIe is full duplex). */
+static struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes)
 {
     const struct device_type *device = &facts->cluster->types[type].device;
     double ns = (double)device->host_latency_ns;

@@ -74,9 +74,6 @@ struct cost cost_between_stages(const struct facts *facts, const struct plan *pl
  * that share the level's link. Below two ranks it costs nothing. */
 struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes, int ranks, int first_rank, int stride,
                             int concurrent);
-/* Prices one copy of so many bytes between a device of the type and its host's memory: the link's latency and its rate,
- * either way alone (PCIe is full duplex). */
-struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes);
 /* Fails when something is to be kept in host memory and a device has no link to it: says what to write. Costs trust a
  * plan that passed. */
 bool cost_host_link(const struct cluster *cluster, enum offload offload, struct error *err);

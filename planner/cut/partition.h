@@ -25,8 +25,7 @@
  *
  * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
  * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
- * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas.
- * */
+ * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas. */
 #ifndef CLEAVE_CUT_PARTITION_H
 #define CLEAVE_CUT_PARTITION_H
 #include "planner/cut/chain.h"
@@ -80,10 +79,10 @@ struct partition_plan {
 };
 enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
 struct partition_result {
-    bool no_memory;   /* not even the thriftiest strategies fit, all stages' memory taken together */
-    bool feasible;    /* a plan below below_ns was found */
-    bool beyond;      /* its sums of times may not fit 64 bits: nothing was solved, bound_ns is 0 (partition_is_beyond) */
-    bool ruled_out;   /* already the relaxation under the widest cap left none, but for the gap */
+    bool no_memory; /* not even the thriftiest strategies fit, all stages' memory taken together */
+    bool feasible;  /* a plan below below_ns was found */
+    bool beyond;    /* its sums of times may not fit 64 bits: nothing was solved, bound_ns is 0 (partition_is_beyond) */
+    bool ruled_out; /* already the relaxation under the widest cap left none, but for the gap */
     int64_t bound_ns; /* proven: no plan of this problem is shorter, unless it is not below below_ns. Without gap and
                          node limit it is the optimum, or below_ns when there is none */
     int plan_count;

@@ -200,7 +200,9 @@ static bool best_from(struct solver *s, const struct leg *legs, int count, int r
     return true;
 }
 
-bool cut_sweep(struct solver *s, int64_t *sum)
+/* Finds the least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut
+ * is in s->cutting.end. */
+static bool cut_sweep(struct solver *s, int64_t *sum)
 {
     int final = s->row_count - 1;
     *sum = INT64_MAX;

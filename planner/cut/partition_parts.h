@@ -369,9 +369,6 @@ bool ideals_sweep(struct solver *s, int64_t *sum);
 /* Gives what is proven of the sum without looking at single stages; INT64_MAX where nothing fits. */
 bool ideals_rest(struct solver *s, int64_t *sum);
 void ideals_close(struct solver *s);
-/* Finds the least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut
- * is in s->cutting.end. */
-bool cut_sweep(struct solver *s, int64_t *sum);
 /* Sweeps and solves the stages of the best cut until none of them is open, or all their bounds together rise by no more
  * than slack_ns. *sum is proven in any case. */
 bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t *sum);

@@ -9,29 +9,23 @@
 
 /* ---- what a small model is ---- */
 enum {
-    SMALL_LAYERS = 128,    /* Of so few layers solving and judging often is cheap: llama-2-13b has 83, llama-3-70b 163.
-                              */
+    SMALL_LAYERS = 128,    /* Of so few layers solving and judging often is cheap: llama-2-13b has 83. */
     SMALL_PLACES = 1 << 9, /* With branches also so few places to cut. */
 };
 
 /* ---- proposals by the formula (propose.c, first_bounds.c) ---- */
 enum {
-    WAVE = 4,               /* Jobs that are solved before their answers prune: more keeps more threads busy and prunes
-                               later. */
+    WAVE = 4,               /* Jobs that are solved before their answers prune: more keep threads busy, prune later. */
     FEW_NODES = 30,         /* Nodes of a knapsack where a plan is wanted and no proof: few have more. */
-    ENOUGH_NODES = 300,     /* Nodes of all knapsacks of a configuration then, so that one that is hard does not hold
-                               up the wave. */
+    ENOUGH_NODES = 300,     /* Nodes of all knapsacks of a configuration then: a hard one does not hold up the wave. */
     MANY_NODES = 3000,      /* Nodes of a knapsack for the proof, behind all others: hard ones take up to 50 ms each
                                (benchmarks/solver_speed). */
     SCOUTS = 3,             /* Plans that are found to begin with: a first incumbent prunes most of what comes. */
-    MOST_SCOUTED = 256,     /* Configurations solved while there is time where no plan fits after layout; then one by
-                               one. */
+    MOST_SCOUTED = 256,     /* Configurations solved in time where no plan fits after layout; then one by one. */
     FAMILY_GAP_PPM = 10000, /* How near plans come to the optimum that only have to be some plan: the walk, which
                                decides among them, is off by a few percent. */
-    SLACK_PERMILLE = 10,    /* Plans so much longer than the best by the formula are candidates too: the judge sees
-                               what it does not. */
-    DIVE_SHARE = 20,        /* A bound one part in so many below the incumbent is solved at once: a plan near it would
-                               rule out much. */
+    SLACK_PERMILLE = 10,    /* Plans so much longer by the formula are candidates: the judge sees what it does not. */
+    DIVE_SHARE = 20,        /* A bound one part in so many below the incumbent is solved at once: it may prune much. */
     PROOF_WORK = 12000,     /* Knapsacks and passes of the proof before it pauses for the judge: of the golden jobs the
                                one whose proof takes most needs 8,522, half a second. */
     PROOF_NODES = 10000,    /* Nodes of hard knapsacks, then what is solved for the proof alone is left with the bound
@@ -61,8 +55,7 @@ enum {
     FAMILY_SOLVES = 24,    /* Of all families. */
     FAMILY_LOOKS = 8,      /* Relaxations for each of these, which cost less, where families are solved closely. */
     SMALL_MORE = 4,        /* Small models get so many times as many solves and tries. */
-    ORDERS_MORE = 4,       /* Clusters with the most orders of groups, each of which has families of its own: likewise.
-                              */
+    ORDERS_MORE = 4,       /* Likewise clusters with the most orders of groups, each of which has its own families. */
     FAMILY_ALL = 1024,     /* Of at most so many configurations not only those are looked at that promise to win:
                               vgg-16 on 2x4 a10g, of 123, took 4.7 % longer, bert-large on 2x3 a10g in three stages
                               of 1f1b, of 24, 5 %. mixtral-8x7b on 8x8 h100-sxm, of 3,776, would take 1.5 times the
@@ -72,8 +65,7 @@ enum {
 
 /* ---- ranking by the walk (rank.c): by the formula alone 17 of 22 golden jobs took longer, up to 61 % ---- */
 enum {
-    RANKED = 128,          /* Candidates that become plans unless more are asked for: a walk costs little beside a
-                              simulation. */
+    RANKED = 128,          /* Candidates that become plans unless more are asked for: walks are cheap. */
     RANK_FIRST = 16,       /* After so many it is known what is far: */
     RANK_FAR_SHARE = 4,    /* walks end when they are one part in so many above the best of these. */
 };
@@ -82,8 +74,7 @@ enum {
 enum {
     CLIMB_LEADERS = 12,       /* Configurations whose cuts and strategies are moved. */
     CLIMB_SMALL_LEADERS = 64, /* Of small models, as far as the visits go. */
-    CLIMB_ALIKE = 3,          /* Of one configuration that the formula does not bound, where cuts say more than it
-                                 does; else one. */
+    CLIMB_ALIKE = 3,          /* Of one that the formula does not bound, where cuts say more than it does; else one. */
     CLIMB_EACH = 1 << 18,     /* Layers visited by walks for one candidate. */
     CLIMB_DEAR = 2048,        /* Of walks that visit more layers, */
     CLIMB_PERMILLE = 50,      /* a step may become so much shorter, or as much as another's did. */
@@ -92,8 +83,7 @@ enum {
 
 /* ---- the judge (judge.c) ---- */
 enum {
-    JUDGE_BUDGET = 700000, /* Effort (struct estimate) before the best plans are settled: about instructions that are
-                              lowered and simulated. */
+    JUDGE_BUDGET = 700000, /* Effort before the best plans are settled: about instructions lowered and simulated. */
     JUDGED_FAMILIES = 4,   /* The best of so many families is simulated while it may still win, */
     FAMILY_BUDGETS = 12,   /* within so many budgets. */
     DOUBT_PERCENT = 10,    /* So far may the rank be off, much alike for plans of one configuration. */
@@ -117,8 +107,7 @@ enum {
     SHRUNK_GAP_PPM = 1000, /* How closely. */
     ROOM_PERMILLE = 2,     /* A plan leaves room for its layout beforehand where that lengthens it by so little: without,
                               llama-3-70b by megatron-lm on 8x8 h100-sxm takes 0.7 % longer. */
-    MARGIN_SHARE = 8,      /* A layout one part in so many below its device's memory, or above, may turn with more
-                              micro-batches. */
+    MARGIN_SHARE = 8,      /* A layout one part in so many below memory, or above, may turn with more micro-batches. */
     HELD_DOUBT_SHARE = 25,  /* A plan whose stages hold, by their prices, one part in so many more than they have is not
                               lowered: of 130 plans of the golden jobs prices said 0.6 to 1.04 times the bytes of the
                               layout, where they are most 0.97 to 1.01. */
@@ -134,8 +123,7 @@ enum {
     PACKED_SHARE = 100,      /* A layout that nobody made would take about one part in so many more than its bound: of
                                 what explain finds for mixtral-8x7b on 8x8 h100-sxm 5 plans are shorter with this than
                                 without, by up to 1.3 %, none longer; with 200 2 are, with 50 one is 0.3 % longer. */
-    RESERVE_STEPS = 1024,    /* What is kept free goes in steps of one part in so many of a device's memory: few tables
-                                differ. */
+    RESERVE_STEPS = 1024,    /* What is kept free goes in steps of one part in so many of memory: few tables differ. */
     SHRINK_SHARE = 200,      /* Where stages have several meshes all get so much less at a time. */
     HOST_PRICES = 32,        /* Powers of two that are tried as the price of a MiB on the host, in ns, */
     HOST_PRICED_BITS = 20,   /* which is that MiB; */

@@ -235,8 +235,8 @@ const struct json_format cluster_formats[] = {
     { 0 },
 };
 
-bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name, const struct json *value,
-                            struct error *err)
+static bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name,
+                                   const struct json *value, struct error *err)
 {
     struct device_text text = {
         .device = { .name = name, .memory_efficiency = 1, .link_efficiency = 1, .nic_efficiency = 1 },

@@ -11,8 +11,6 @@ struct group_text {
     struct link_level between;           /* to other groups, where the file has such a network */
 };
 
-bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name, const struct json *value,
-                            struct error *err);
 /* Makes types, groups and counts from the groups as written, whose devices are MAX_DEVICES at most. apart: groups are
  * joined by the network `between`, beyond each group's own; else their outermost levels are one network. */
 bool cluster_build(struct cluster *cluster, const struct group_text *groups, int count, bool apart, struct error *err);

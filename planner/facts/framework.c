@@ -147,6 +147,8 @@ static const struct json_field table[] = {
     { "state_takes_gradients", FIELD_BOOL, AT(keeping.state_takes_gradients),
       .doc = "where the optimizer's state lies on the host, gradients that are not reduced in buckets do so, too, as "
              "ZeRO-Offload keeps them (Ren et al. 2021); absent: only where the weights lie there" },
+    { "reduces_in_place", FIELD_BOOL, AT(keeping.reduces_in_place),
+      .doc = "under ZeRO 1, fp32 gradients are reduced to a part of the buffer that they are in; absent: beside it" },
     { "gathers_again", FIELD_BOOL, AT(keeping.gathers_again),
       .doc = "what ranks gather of an input they do not keep but gather again backward, as sequence parallelism does "
              "(Korthikanti et al. 2022, section 4.2.2); absent: they keep it" },

@@ -15,7 +15,7 @@ int matmul_surface_index(const struct matmul_surface *surface, int m, int n, int
     return (m * surface->count[1] + n) * surface->count[2] + k;
 }
 
-int matmul_surface_points(const struct matmul_surface *surface)
+static int matmul_surface_points(const struct matmul_surface *surface)
 {
     return surface->count[0] * surface->count[1] * surface->count[2];
 }

@@ -27,7 +27,6 @@ struct surface_place {
 struct surface_place matmul_surface_place(const struct matmul_surface *surface, const double size[SURFACE_AXES]);
 /* Gives the index of a grid point in ns and spread. */
 int matmul_surface_index(const struct matmul_surface *surface, int m, int n, int k);
-int matmul_surface_points(const struct matmul_surface *surface);
 
 /* Reads the array `matmul_surfaces` of a device; list may be NULL (none). At most one surface of a dtype and phase. */
 bool matmul_surfaces_read(const struct matmul_surface **out, int *count, struct arena *arena, const struct json *list,

@@ -71,7 +71,9 @@ static void hand_over(const struct program *program, int stage, struct life *liv
                 program->buffers[from].offset != program->buffers[into.buffer].offset)
                 continue;
             struct life *source = &lives[from], *destination = &lives[into.buffer];
-            destination->held = max_int(destination->held, source->held);
+            destination->held = program->buffers[from].persistent
+                                    ? destination->since - 1 /* it has the bytes all the time */
+                                    : max_int(destination->held, source->held);
             source->held = i - 1;
         }
     }

@@ -166,7 +166,7 @@ static int collect_items(const struct program *program, int stage, bool host, co
     }
     for (int k = from; k < to; k++) {
         int b = t->by_stage.buffer[k];
-        if (t->joined[b] < 0 || program->buffers[b].host != host)
+        if (t->joined[b] < 0 || program->buffers[b].host != host || program->buffers[b].in_place)
             continue;
         struct place_item *item = &t->items[t->item_of[root_of(t->joined, b)]];
         item->last = max_int(item->last, t->lives[b].held);
@@ -198,8 +198,10 @@ static void give_offsets(struct program *program, int stage, bool host, const st
     for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++) {
         int b = t->by_stage.buffer[k];
         struct buffer *buffer = &program->buffers[b];
+        int root = root_of(t->joined, b);
         if (!buffer->persistent && buffer->host == host)
-            buffer->offset = top + t->items[t->item_of[root_of(t->joined, b)]].offset;
+            buffer->offset = program->buffers[root].persistent ? program->buffers[root].offset
+                                                               : top + t->items[t->item_of[root]].offset;
     }
 }
 

@@ -321,6 +321,8 @@ int lives_taken_over(const struct program *program, const struct life *lives, in
         return -1;
     const struct buffer *a = &program->buffers[from.buffer], *b = &program->buffers[into.buffer];
     bool meet = lives[from.buffer].last == index && lives[into.buffer].first == index;
+    if (b->in_place)
+        return meet && a->persistent ? from.buffer : -1;
     bool ends = meet && !a->persistent && !b->persistent && !lives_wrap(program, lives, from.buffer);
     return ends && a->bytes == b->bytes ? from.buffer : -1;
 }

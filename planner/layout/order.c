@@ -153,7 +153,8 @@ static void replace_owner(void *self, int owner)
     struct walk *w = self;
     if (owner == BYTE_MAP_NOBODY || owner == w->buffer || w->stopped)
         return;
-    if (owner == OWNER_SCRATCH || w->program->buffers[owner].persistent) {
+    bool part = w->program->buffers[w->buffer].in_place && owner != OWNER_SCRATCH;
+    if (!part && (owner == OWNER_SCRATCH || w->program->buffers[owner].persistent)) {
         struct hazard hazard = { HAZARD_PERSISTENT, w->stage,  -1,
                                  w->index,          w->buffer, owner == OWNER_SCRATCH ? -1 : owner };
         tell(w, &hazard);

@@ -145,7 +145,13 @@ static void store_part(struct lowering *l, int weight, int number)
         return;
     buffer.layout = lower_reduced_layout(l, w->segment, w->index);
     buffer.kind = BUFFER_GRADIENT;
+    buffer.in_place =
+        w->zero == 1 && w->shard && !buffer.host && keeping_reduces_in_place(&l->graph->keeping) &&
+        optimizer_gradient_bytes(&l->plan->optimizer, l->graph->keeping.narrow_gradients, l->plan->dtype) == 4;
+    buffer.persistent = !buffer.in_place;
     part->gradient = lower_add_buffer(l, buffer);
+    buffer.in_place = false;
+    buffer.persistent = true;
     if (optimizer_bytes_per_element(&l->plan->optimizer, l->plan->dtype, &l->graph->weights[weight]) == 0)
         return;
     buffer.kind = BUFFER_STATE; /* right behind its gradient: geometry_state_buffer() */
@@ -353,6 +359,7 @@ static int *gradient_place(struct lowering *l, int segment, int index, int round
         struct buffer buffer = *buffer_at(l, part->gradient);
         buffer.kind = BUFFER_WEIGHT_GRADIENT;
         buffer.layout = use->gradient;
+        buffer.in_place = false;
         buffer.persistent = w->zero == 1;
         buffer.micro = w->zero == 1 ? -1 : site->micro;
         part->full = lower_add_buffer(l, buffer);

@@ -92,7 +92,8 @@ bool sample_frees_first(const struct sample *s, int buffer)
 static void take_over(struct sample *s, int index, int from, int into)
 {
     struct life *source = &s->lives[from], *taker = &s->lives[into];
-    if ((sample_keeps(s, from) && !sample_frees_first(s, from)) || s->within_saved[from]) {
+    if (s->program->buffers[from].persistent || (sample_keeps(s, from) && !sample_frees_first(s, from)) ||
+        s->within_saved[from]) {
         s->within_saved[into] = true;
     } else if (taker->last > index) {
         taker->first = taker->since = index + 1;

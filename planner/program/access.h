@@ -106,8 +106,11 @@ static inline int access_over(const struct program *program, const struct instr 
 {
     if (instr->op == OP_COMPUTE)
         return instr->phase == PHASE_BACKWARD_INPUT ? access_input_over(program, instr, slot) : -1;
-    bool in_place = instr->op == OP_ALL_REDUCE && !instr->accumulate && slot % 2 == 1;
-    return in_place ? slot - 1 : -1;
+    if (slot % 2 == 0 || instr->accumulate)
+        return -1;
+    int into = program->pairs[instr->pair_first + slot / 2].destination;
+    bool part = instr->op == OP_REDUCE_SCATTER && into >= 0 && program->buffers[into].in_place;
+    return instr->op == OP_ALL_REDUCE || part ? slot - 1 : -1;
 }
 /* Gives the place at which the instruction names the buffer of a slot, to be renamed. The slot must not be empty. */
 int *access_place(struct program *program, struct instr *instr, int slot);

@@ -39,7 +39,7 @@ struct buffer {
     bool is_weight : 1; /* id names a weight, else a value; SCALAR: id is -1 */
     bool
         persistent : 1; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
-    bool spare : 1;     /* false: buffers are compared by their bytes, of which no bit is padding */
+    bool in_place : 1;  /* reduced to a part of what it is reduced from, whose bytes it has (struct keeping) */
     int8_t ring_atom : 4, part_dim : 4;
     uint8_t element_bytes; /* in the plan's dtype and this kind's precision */
     int stage, id, micro;  /* micro -1: not of one micro-batch */

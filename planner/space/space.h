@@ -169,8 +169,6 @@ int64_t legal_most_experts(const struct graph *graph);
  * same. */
 bool legal_context(const struct graph *graph, const struct mesh *mesh);
 
-/* Gives what the layer may choose from: its rule's values, or everybody's. */
-const struct allowed *space_layer_allowed(const struct space *space, int layer, enum space_choice choice);
 /* True when the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where
  * nothing is gathered, any resharding. */
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice);

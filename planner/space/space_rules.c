@@ -12,7 +12,8 @@ static int rule_of(const struct space *space, int layer, enum space_choice choic
     return rule;
 }
 
-const struct allowed *space_layer_allowed(const struct space *space, int layer, enum space_choice choice)
+/* Gives what the layer may choose from: its rule's values, or everybody's. */
+static const struct allowed *space_layer_allowed(const struct space *space, int layer, enum space_choice choice)
 {
     int rule = rule_of(space, layer, choice);
     return rule >= 0 ? &space->rules[rule].allowed : &space->range[choice];

@@ -242,7 +242,8 @@ static bool check_norms(const struct program *program, const struct pairing *pai
     return true;
 }
 
-bool verify_progress(const struct program *program, const struct pairing *pairing, struct error *err)
+/* Checks that one issue order serves all groups, without stalls where a send ends only together with its receive. */
+static bool verify_progress(const struct program *program, const struct pairing *pairing, struct error *err)
 {
     struct arena arena = { 0 };
     struct channel *last = arena_alloc(&arena, (size_t)program->stage_count, sizeof *last);

@@ -16,6 +16,4 @@ bool verify_order(const struct program *program, struct error *err);
 bool verify_flow(const struct program *program, struct error *err);
 /* Checks that who reads a sum finds it complete, or partial over the atoms that it asks for; weights end whole. */
 bool verify_content(const struct program *program, struct error *err);
-/* Checks that one issue order serves all groups, without stalls where a send ends only together with its receive. */
-bool verify_progress(const struct program *program, const struct pairing *pairing, struct error *err);
 #endif
