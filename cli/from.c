@@ -7,6 +7,7 @@
 #include "planner/estimate/pace.h"
 #include "planner/search/baseline.h"
 #include "planner/tables/workbench.h"
+#include "targets/decoder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +177,12 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
                     from->read.unknown_count > 0 ? from->read.unknown[0] : "");
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
+    if (from->read.adapters && decoder_trains(NULL, in->model) == TRAINS_ALL)
+        return fail(err,
+                    "%s: the launch trains adapters, and of the model all weights are trained: name a model with "
+                    "adapters (cleave import FOLDER, where adapter_config.json lies beside config.json), or take the "
+                    "setting out",
+                    from->read.adapters);
     in->context.target = from->target->allow ? from->target->name : NULL;
     in->model->whole_blocks = true;
     return true;

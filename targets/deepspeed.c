@@ -454,6 +454,9 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
+    /* Degrees of data, which accelerate states beside the others, follow from the devices. */
+    static const char *const of_data[] = { "parallelism_config.parallelism_config_dp_", NULL };
+    out->ignored_count += settings_take_all(settings, of_data);
     launch->tensor = launch->tensor > 0 ? launch->tensor : 1;
     int64_t others = launch->tensor * launch->context;
     if (launch->context > 1)
@@ -509,6 +512,19 @@ static int take_ignored(struct settings *settings, int zero)
     settings_keep_unusual(settings, "zero_optimization.reduce_bucket_size", buckets);
     settings_keep_unusual(settings, "zero_optimization.allgather_bucket_size", buckets);
     return settings_take_all(settings, ignored) + trainer_take_ignored(settings);
+}
+
+/* Whether a command line, or a configuration of a trainer, has to do with DeepSpeed: what starts it, its settings, or
+ * those of accelerate for it. */
+static bool names_deepspeed(const struct settings *settings)
+{
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        if (strstr(one->key, "deepspeed") || strstr(one->key, "zero_") || strstr(one->value, "deepspeed") ||
+            strcmp(one->value, "DEEPSPEED") == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
@@ -567,11 +583,14 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                     (long long)launch->shard_group, (long long)launch->data);
     if (launch->shard_group == launch->data)
         launch->shard_group = 0;
+    static const char expected[] = "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
+                                   "train_micro_batch_size_per_gpu";
+    if (!json && !names_deepspeed(&settings))
+        return fail(err, "%s: expected %s; found none", settings.name, expected);
+    if (!trainer_refuse_left(out, &settings, "tensor_parallel.autotp_size and sequence_parallel_size", err))
+        return false;
     out->ignored_count += take_ignored(&settings, launch->zero);
-    return settings_say_something(&settings,
-                                  "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
-                                  "train_micro_batch_size_per_gpu",
-                                  err) &&
+    return settings_say_something(&settings, expected, err) &&
            (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));
 }
 

@@ -98,6 +98,7 @@ struct launch_read {
     const char *framework;             /* whose facts price it; NULL: the target's */
     const char *const *beyond; /* (NULL-terminated) rules that it need not keep: it says what none is written with.
                                   NULL: it keeps them all */
+    const char *adapters;      /* where it says that adapters alone are trained: "a.sh:3:9: lora_dim"; NULL: nowhere */
     int unknown_count;         /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */

@@ -25,6 +25,10 @@ bool trainer_read_type(struct settings *settings, const char *own, const char *o
                        struct error *err);
 /* Nodes times processes of torchrun, accelerate, deepspeed and Slurm; 0: nobody says it. */
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
+/* Of what nobody took, and before what is ignored: refuses batches and lengths where no other is said, and degrees, by
+ * names that are not read; degrees: those that are. Notes the first setting that says that adapters are trained. */
+bool trainer_refuse_left(struct launch_read *out, const struct settings *settings, const char *degrees,
+                         struct error *err);
 /* Takes what has no effect on time and memory; returns how many. */
 int trainer_take_ignored(struct settings *settings);
 /* Their rules of models: what AutoModelForCausalLM builds of the configuration is what was planned. */
