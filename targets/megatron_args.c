@@ -552,6 +552,8 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         if (strcmp(words[i], "--use-rotary-position-embeddings") == 0)
             args->position = "rope";
     }
+    if (args->padded_vocabulary > 0) /* the model's, whatever is said beside it (argument_utils.py) */
+        args->vocabulary = args->padded_vocabulary;
     if (devices_of(&launcher) > 0)
         out->devices = devices_of(&launcher);
     return true;

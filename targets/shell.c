@@ -91,10 +91,21 @@ static bool run_word(struct shell *s, const struct shell_words *words, int index
     return true;
 }
 
-/* Keeps the command, and reads what it may hand to another shell. */
-static bool finish_command(struct shell *s, const struct shell_words *words)
+/* Makes one of the words behind eval, which runs them joined by blanks, so that quotes in them are read. */
+static bool join_evaluated(struct shell *s, struct shell_words *words)
 {
-    if (!keep_command(s, words))
+    struct text all = { 0 };
+    for (int i = 1; i < words->count; i++)
+        text_printf(&all, "%s%s", i > 1 ? " " : "", words->words[i]);
+    words->count = 2;
+    return shell_take(s, &all, &words->words[1]);
+}
+
+/* Keeps the command, and reads what it may hand to another shell. */
+static bool finish_command(struct shell *s, struct shell_words *words)
+{
+    bool evaluates = words->count > 2 && strcmp(words->words[0], "eval") == 0;
+    if ((evaluates && !join_evaluated(s, words)) || !keep_command(s, words))
         return false;
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
         if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !run_word(s, words, i))

@@ -56,6 +56,7 @@ START_TEST(test_forms)
         { "export WORLD_SIZE=16\ncat <<EOF\n--tensor-model-parallel-size 3\nEOF\npython p.py "
           "--tensor-model-parallel-size=4 --micro-batch-size=1 > log 2>&1 &",
           4, 16 },
+        { "A=\" --micro-batch-size '1' \"\neval python p.py $A --tensor-model-parallel-size \"'2'\"", 2, 0 },
         { "A=()\npython p.py --tensor-model-parallel-size 2 --cp-comm-type a2a \"${A[@]}\"", 2, 0 },
         { "for i in 1 2; do\n true && python p.py --tensor-model-parallel-size $((1 + 1)) --micro-batch-size 1; done",
           2, 0 },
