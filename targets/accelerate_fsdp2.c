@@ -385,7 +385,7 @@ static bool read_fsdp(struct launch_read *out, bool *first, struct settings *set
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
-    struct settings settings = { .arena = arena, .name = name };
+    struct settings settings = { .arena = arena, .name = name, .place = &out->place };
     struct launch *launch = &out->launch;
     struct trainer_said said;
     const char *dot = strrchr(name, '.');

@@ -514,23 +514,10 @@ static int take_ignored(struct settings *settings, int zero)
     return settings_take_all(settings, ignored) + trainer_take_ignored(settings);
 }
 
-/* Whether a command line, or a configuration of a trainer, has to do with DeepSpeed: what starts it, its settings, or
- * those of accelerate for it. */
-static bool names_deepspeed(const struct settings *settings)
-{
-    for (int i = 0; i < settings->count; i++) {
-        const struct setting *one = &settings->list[i];
-        if (strstr(one->key, "deepspeed") || strstr(one->key, "zero_") || strstr(one->value, "deepspeed") ||
-            strcmp(one->value, "DEEPSPEED") == 0)
-            return true;
-    }
-    return false;
-}
-
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
-    struct settings settings = { .arena = arena, .name = name };
+    struct settings settings = { .arena = arena, .name = name, .place = &out->place };
     struct launch *launch = &out->launch;
     struct trainer_said said;
     size_t first = 0;
@@ -585,7 +572,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         launch->shard_group = 0;
     static const char expected[] = "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
                                    "train_micro_batch_size_per_gpu";
-    if (!json && !names_deepspeed(&settings))
+    if (!json && !trainer_names_deepspeed(&settings))
         return fail(err, "%s: expected %s; found none", settings.name, expected);
     if (!trainer_refuse_left(out, &settings, "tensor_parallel.autotp_size and sequence_parallel_size", err))
         return false;

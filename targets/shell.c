@@ -197,6 +197,17 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
     return good;
 }
 
+/* set -- WORD ...: arguments of the function that runs, or of the script. */
+static bool set_arguments(struct shell *s, const struct shell_words *words)
+{
+    struct shell_words *own = s->arguments ? s->arguments : arena_alloc(s->arena, 1, sizeof *own);
+    if (!own || !shell_grow(s, sizeof *own))
+        return fail_memory(s->err);
+    *own = (struct shell_words){ .count = words->count - 2, .words = words->words + 2 };
+    s->arguments = own;
+    return true;
+}
+
 /* What a command says, and what a function does to itself: shift, return. */
 static bool steer(struct shell *s, const struct shell_words *words)
 {
@@ -207,6 +218,8 @@ static bool steer(struct shell *s, const struct shell_words *words)
         s->success = strcmp(words->words[1], "0") == 0;
     if (!understood && !shell_note_condition(s, words))
         return false;
+    if (words->count > 2 && strcmp(words->words[0], "set") == 0 && strcmp(words->words[1], "--") == 0)
+        return set_arguments(s, words);
     if (!s->arguments || words->count == 0)
         return true;
     if (returns) {
@@ -474,7 +487,7 @@ static bool batch_line(struct shell *s)
             inner.p++;
     }
     s->grown = inner.grown;
-    return keep_command(s, &words);
+    return shell_place_line(s, &words) && keep_command(s, &words);
 }
 
 /* Passes what separates commands up to where the item ends; true: it is there. */
@@ -555,7 +568,7 @@ static bool run_text(struct shell *s, const char *text, size_t length)
 }
 
 bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
-                struct error *err)
+                const struct shell_place *place, struct error *err)
 {
     *out = (struct shell_script){ 0 };
     if (memchr(text, 0, length))
@@ -564,5 +577,6 @@ bool shell_read(struct shell_script *out, struct arena *arena, const char *name,
     struct shell shell = {
         .script = out, .functions = &functions, .arena = arena, .name = name, .line = 1, .success = true, .err = err
     };
-    return run_text(&shell, text, length);
+    shell.place = place ? *place : (struct shell_place){ 0 };
+    return shell_place_begin(&shell) && run_text(&shell, text, length);
 }

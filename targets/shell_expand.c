@@ -253,7 +253,9 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     while (ok && inner.p < inner.end) {
         const char *before = inner.p;
         words.count = 0;
+        int argument = inner.argument;
         ok = shell_word(&inner, &words, true);
+        inner.argument = inner.argument > 0 ? inner.argument : argument;
         unknown = unknown || inner.unknown;
         for (int i = 0; ok && i < words.count; i++)
             text_add(&joined, words.words[i]);
@@ -262,6 +264,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     }
     s->grown = inner.grown;
     s->unknown = s->unknown || unknown;
+    s->argument = inner.argument;
     if (!ok) {
         text_free(&joined);
         return false;
@@ -279,7 +282,11 @@ static bool value_of(struct shell *s, const char *name, size_t length, struct sh
         *out = place;
         return true;
     }
+    if (!s->arguments && length == 1 && *name >= '1' && *name <= '9')
+        s->argument = *name - '0';
     struct shell_variable *variable = shell_variable(s->script, name, length);
+    if (variable && variable->argument > 0)
+        s->argument = variable->argument;
     const char *several = variable ? variable->several : NULL;
     *out = variable;
     if (variable)
@@ -396,6 +403,15 @@ bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
     return true;
 }
 
+/* What a command says that counts the devices of a node. */
+static bool add_devices(struct shell *s, struct fields *f, bool quoted)
+{
+    char number[24];
+    s->unknown = false;
+    snprintf(number, sizeof number, "%lld", (long long)s->place.node_devices);
+    return add_value(s, f, number, quoted);
+}
+
 /* $...: p stands at the sign. What other commands would print is empty. */
 static bool dollar(struct shell *s, struct fields *f, bool quoted)
 {
@@ -420,6 +436,8 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
             return shell_fail(s, "$( that ends nowhere");
         s->p = stop;
         f->begun = f->begun || quoted;
+        if (s->place.node_devices > 0 && shell_counts_devices(command, (size_t)(stop - command)))
+            return add_devices(s, f, quoted);
         /* What commands print is unknown, but for pwd: scripts run where they lie. */
         s->unknown = stop - command != 4 || memcmp(command, "pwd", 3) != 0;
         return s->unknown || add_value(s, f, ".", quoted);
@@ -472,9 +490,12 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     int count = f->words->count;
     bool before = s->unknown;
     s->unknown = *from == '`';
-    if (s->unknown)
+    if (s->unknown) {
         s->p = quote ? quote + 1 : s->end;
-    else if (!dollar(s, f, quoted))
+        if (s->place.node_devices > 0 && shell_counts_devices(from, (size_t)(s->p - from)) &&
+            !add_devices(s, f, quoted))
+            return false;
+    } else if (!dollar(s, f, quoted))
         return false;
     bool nothing = f->text.length == length && f->words->count == count && !is_list(from, s->p);
     const char *last = count > 0 ? f->words->words[count - 1] : "";
@@ -484,7 +505,7 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     } else if (nothing && (s->unknown || !goes_on(s)) &&
                (length > 0 ? shell_awaits_value(f->text.data, length, false)
                            : shell_awaits_value(last, strlen(last), true))) {
-        shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown);
+        shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument);
         f->begun = true;
     }
     s->unknown = before || (s->unknown && nothing);
@@ -556,6 +577,7 @@ bool shell_word(struct shell *s, struct shell_words *words, bool whole)
     struct fields f = { .words = words, .whole = whole, .begun = whole };
     bool ok = true;
     s->unknown = false;
+    s->argument = 0;
     while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !continues(s))
         ok = part(s, &f);
     ok = ok && end_field(s, &f);

@@ -64,6 +64,7 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
         variable->count = 0;
     variable->is_array = is_array;
     variable->unknown = append ? variable->unknown : s->unknown;
+    variable->argument = append || is_array ? 0 : s->argument;
     variable->several = NULL;
     for (int i = 0; i < values->count; i++)
         if (!add_value(s, variable, values->words[i]))
@@ -75,6 +76,7 @@ bool shell_set(struct shell *s, const char *name, size_t length, const char *val
 {
     struct shell_words values = { .count = 1, .words = &value };
     s->unknown = unknown;
+    s->argument = 0;
     return set_variable(s, name, length, false, &values, false);
 }
 

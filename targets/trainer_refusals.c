@@ -79,6 +79,17 @@ static bool note_adapters(struct launch_read *out, const struct settings *settin
     return out->adapters || fail_memory(err);
 }
 
+bool trainer_names_deepspeed(const struct settings *settings)
+{
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        if (strstr(one->key, "deepspeed") || strstr(one->key, "zero_") || strstr(one->value, "deepspeed") ||
+            strcmp(one->value, "DEEPSPEED") == 0)
+            return true;
+    }
+    return false;
+}
+
 bool trainer_refuse_left(struct launch_read *out, const struct settings *settings, const char *degrees,
                          struct error *err)
 {

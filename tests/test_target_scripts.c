@@ -213,7 +213,8 @@ START_TEST(test_as_bash)
         struct shell_script script;
         struct error err = { 0 };
         char said[256];
-        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), &err), "%s", err.message);
+        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), NULL, &err), "%s",
+                      err.message);
         if (ask_bash(scripts[i], said, sizeof said))
             ck_assert_msg(strcmp(said, shell_value(&script, "T")) == 0, "%s: bash says %s, read as %s", scripts[i],
                           said, shell_value(&script, "T"));
@@ -227,7 +228,9 @@ END_TEST
 START_TEST(test_what_comes_to_nothing)
 {
     static const char *const cases[][2] = {
-        { "T=$1", "$T" },
+        { "T=$1", "$T (the script's 1st argument)" },
+        { "N=${3}; T=\"$N\"", "$T (the script's 3rd argument)" },
+        { "T=${N:-$2}", "$T (the script's 2nd argument)" },
         { "T=$(nproc)", "$T" },
         { "T=`nproc`", "$T" },
         { "N=(a $(nproc)); T=${#N[@]}", "$T" },
@@ -287,11 +290,14 @@ START_TEST(test_what_comes_to_nothing)
         { "torchtitan", "torchrun --module torchtitan.train --job.config_file $CONFIG --training.seq_len 4096\n",
           "run.sh:1:36: job.config_file: expected the name of a file, found $CONFIG, which expands" },
         { "deepspeed", "CONFIG=$1\ndeepspeed train.py --deepspeed $CONFIG --bf16\n",
-          "run.sh:2:20: deepspeed: expected the name of a file, found $CONFIG, which expands" },
+          "run.sh:2:20: deepspeed: expected the name of a file, found $CONFIG (the script's 1st argument), which "
+          "expands" },
         { "accelerate-fsdp2", "accelerate launch --config_file $DIR/fsdp.yaml train.py --bf16\n",
           "config_file: expected the name of a file, found $DIR/fsdp.yaml, which expands" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $TP --bf16\n",
-          "--tensor-model-parallel-size: expected a value behind it, found $TP" },
+          "--tensor-model-parallel-size: expected a value behind it, found $TP: write it there, or set it before" },
+        { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $4 --bf16\n",
+          "found $4 (the script's 4th argument): write it there" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size=$TP --bf16\n",
           "--tensor-model-parallel-size: expected a value behind it, found $TP" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size --bf16\n",
@@ -339,6 +345,51 @@ START_TEST(test_what_may_come_to_nothing)
         if (cases[i].listed)
             ck_assert_msg(strncmp(read.unknown[0], cases[i].listed, strlen(cases[i].listed)) == 0, "%s",
                           read.unknown[0]);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
+/* What scripts ask of where they run is the cluster's, or what their lines for Slurm say; arguments are set by set --.
+ */
+START_TEST(test_places)
+{
+    static const struct {
+        const char *text;
+        struct shell_place place;
+        const char *value; /* of T; "": it is not known */
+    } cases[] = {
+        { "T=$SLURM_NNODES-$SLURM_GPUS_PER_NODE-$SLURM_NTASKS\n", { 32, 4 }, "32-4-128" },
+        { "T=$SLURM_JOB_NUM_NODES-${SLURM_GPUS_ON_NODE}-$SLURM_NPROCS\n", { 2, 8 }, "2-8-16" },
+        { "T=$SLURM_NNODES\n", { 0, 0 }, "" },
+        { "#SBATCH --nodes=4 --ntasks-per-node 1\n#SBATCH --gpus-per-node=h100:8\n"
+          "T=$SLURM_NNODES-$SLURM_GPUS_PER_NODE-$SLURM_NTASKS-$SLURM_NTASKS_PER_NODE\n",
+          { 0, 0 },
+          "4-8-4-1" },
+        { "#SBATCH -N 4\n#SBATCH --ntasks-per-node=8\n#SBATCH -n 6 --gpus-per-node 2\n"
+          "T=$SLURM_NNODES-$SLURM_NTASKS-$SLURM_GPUS_PER_NODE\n",
+          { 0, 0 },
+          "4-6-2" },
+        { "#SBATCH --nodes=4 --ntasks-per-node=1 --gpus-per-node=2\n"
+          "T=$SLURM_NNODES-$SLURM_NTASKS-$SLURM_GPUS_PER_NODE\n",
+          { 16, 8 },
+          "16-16-8" },
+        { "#SBATCH --nodes=none --gpus-per-node\nT=$SLURM_NNODES$SLURM_GPUS_PER_NODE\n", { 0, 0 }, "" },
+        { "T=$(nvidia-smi -L | wc -l)\n", { 1, 8 }, "8" },
+        { "T=`python -c \"import torch; print(torch.cuda.device_count())\"`\n", { 1, 4 }, "4" },
+        { "T=$(nvidia-smi -L | wc -l)\n", { 0, 0 }, "" },
+        { "T=$(nvidia-smi)\n", { 1, 8 }, "" },
+        { "set -- 1 2 3\nT=$3-$#-$*; shift; T=$T-$1\n", { 0, 0 }, "3-3-1 2 3-2" },
+        { "f() { set -- 5 6; T=$2$1; }; f 1\n", { 0, 0 }, "65" },
+        { "set -- $X; set -e; T=$1\n", { 0, 0 }, "" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct shell_script script;
+        struct error err = { 0 };
+        ck_assert_msg(shell_read(&script, &arena, "args", cases[i].text, strlen(cases[i].text), &cases[i].place, &err),
+                      "%s", err.message);
+        ck_assert_str_eq(shell_value(&script, "T"), cases[i].value);
         arena_free(&arena);
     }
 }
@@ -402,6 +453,7 @@ static Suite *target_scripts_suite(void)
     CHECK_ADD(suite, test_as_bash);
     CHECK_ADD(suite, test_what_comes_to_nothing);
     CHECK_ADD(suite, test_what_may_come_to_nothing);
+    CHECK_ADD(suite, test_places);
     CHECK_ADD(suite, test_too_many_options);
     CHECK_ADD(suite, test_what_is_listed);
     return suite;

@@ -526,7 +526,9 @@ static bool refuse_unknown_batch(const struct titan_reading *r)
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                 struct error *err)
 {
-    struct titan_reading r = { .settings = { .arena = arena, .name = name }, .out = out, .arena = arena, .err = err };
+    struct titan_reading r = {
+        .settings = { .arena = arena, .name = name, .place = &out->place }, .out = out, .arena = arena, .err = err
+    };
     launch_read_begin(out);
     r.form = form_of(name, text, length);
     bool good = r.form == TITAN_TOML     ? settings_read_toml(&r.settings, text, length, err)
