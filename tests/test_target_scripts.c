@@ -395,6 +395,22 @@ START_TEST(test_places)
 }
 END_TEST
 
+/* What Megatron-LM refuses of numbers says them, and what would do. */
+START_TEST(test_numbers_of_refusals)
+{
+    static const char *const refused[][2] = {
+        { "--num-layers 12 --pipeline-model-parallel-size 8", "found: 12 layers and 8 stages (layout)" },
+        { "--num-layers 32 --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --num-experts 8",
+          "found: 8 over 2 of data; it takes a multiple of 32 devices (ep-divides-data; " },
+    };
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "torchrun --nproc_per_node 8 p.py --micro-batch-size 1 %s\n", refused[i][0]);
+        check_refusal(megatron(), "a.sh", text, refused[i][1]);
+    }
+}
+END_TEST
+
 START_TEST(test_too_many_options)
 {
     struct text text = { 0 };
@@ -454,6 +470,7 @@ static Suite *target_scripts_suite(void)
     CHECK_ADD(suite, test_what_comes_to_nothing);
     CHECK_ADD(suite, test_what_may_come_to_nothing);
     CHECK_ADD(suite, test_places);
+    CHECK_ADD(suite, test_numbers_of_refusals);
     CHECK_ADD(suite, test_too_many_options);
     CHECK_ADD(suite, test_what_is_listed);
     return suite;
