@@ -276,14 +276,16 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
 static bool value_of(struct shell *s, const char *name, size_t length, struct shell_variable *place,
                      const struct shell_variable **out)
 {
-    if (s->arguments && length == 1 && *name >= '1' && *name <= '9') {
-        int index = *name - '1';
+    int number = 0;
+    for (size_t i = 0; i < length && i < 4 && isdigit((unsigned char)name[i]); i++)
+        number = 10 * number + (name[i] - '0');
+    if (s->arguments && number > 0) {
+        int index = number - 1;
         *place = (struct shell_variable){ .count = index < s->arguments->count, .values = s->arguments->words + index };
         *out = place;
         return true;
     }
-    if (!s->arguments && length == 1 && *name >= '1' && *name <= '9')
-        s->argument = *name - '0';
+    s->argument = s->arguments || number == 0 ? s->argument : number;
     struct shell_variable *variable = shell_variable(s->script, name, length);
     if (variable && variable->argument > 0)
         s->argument = variable->argument;
@@ -447,7 +449,8 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
         return braces(s, f, quoted);
     }
     const char *q = s->p + 1;
-    while (q < s->end && (isalnum((unsigned char)*q) || *q == '_'))
+    bool digit = q < s->end && isdigit((unsigned char)*q); /* $10 is ${1}0 */
+    for (q += digit; !digit && q < s->end && (isalnum((unsigned char)*q) || *q == '_');)
         q++;
     if (q == s->p + 1) {
         if (q < s->end && strchr("@*#?!$-", *q))

@@ -5,6 +5,7 @@
 #include "targets/shell_expand.h"
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MARK = 1 };
@@ -75,7 +76,7 @@ bool shell_unmark(struct text *out, const char *word, bool *unset)
         }
         static const char *const endings[] = { "th", "st", "nd", "rd" };
         const char *colon = memchr(word, ':', (size_t)(stop - word));
-        int length = (int)((colon ? colon : stop) - word - 2), argument = colon ? colon[1] - '0' : 0;
+        int length = (int)((colon ? colon : stop) - word - 2), argument = colon ? (int)strtol(colon + 1, NULL, 10) : 0;
         char kind = word[1];
         text_printf(out,
                     kind == of_sum       ? "$((%.*s ...))"
@@ -84,7 +85,8 @@ bool shell_unmark(struct text *out, const char *word, bool *unset)
                                          : "$%.*s",
                     length, word + 2);
         if (argument > 0)
-            text_printf(out, " (the script's %d%s argument)", argument, endings[argument < 4 ? argument : 0]);
+            text_printf(out, " (the script's %d%s argument)", argument,
+                        endings[argument % 10 < 4 && argument / 10 % 10 != 1 ? argument % 10 : 0]);
         marked = true;
         *unset = *unset || kind != of_empty;
         word = stop + 1;

@@ -230,6 +230,8 @@ START_TEST(test_what_comes_to_nothing)
     static const char *const cases[][2] = {
         { "T=$1", "$T (the script's 1st argument)" },
         { "N=${3}; T=\"$N\"", "$T (the script's 3rd argument)" },
+        { "T=${13}", "$T (the script's 13th argument)" },
+        { "T=${22}", "$T (the script's 22nd argument)" },
         { "T=${N:-$2}", "$T (the script's 2nd argument)" },
         { "T=$(nproc)", "$T" },
         { "T=`nproc`", "$T" },
@@ -380,6 +382,7 @@ START_TEST(test_places)
         { "T=$(nvidia-smi -L | wc -l)\n", { 0, 0 }, "" },
         { "T=$(nvidia-smi)\n", { 1, 8 }, "" },
         { "set -- 1 2 3\nT=$3-$#-$*; shift; T=$T-$1\n", { 0, 0 }, "3-3-1 2 3-2" },
+        { "set -- 1 2 3 4 5 6 7 8 9 ten 11 12\nT=${10}-$10-${12}\n", { 0, 0 }, "ten-10-12" },
         { "f() { set -- 5 6; T=$2$1; }; f 1\n", { 0, 0 }, "65" },
         { "set -- $X; set -e; T=$1\n", { 0, 0 }, "" },
     };
