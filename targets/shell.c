@@ -267,6 +267,7 @@ static bool simple_command(struct shell *s, bool active)
     struct shell_words words = { 0 };
     bool declares = begins_declaration(s), begun = false;
     int open = 0;
+    s->fed = NULL;
     for (;;) {
         shell_skip_blank(s, false);
         bool test = shell_in_test(&words);
@@ -307,6 +308,8 @@ static bool simple_command(struct shell *s, bool active)
         s->success = true;
         return true;
     }
+    if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
+        return steer(s, &words) && shell_read_names(s, &words);
     return steer(s, &words) && call(s, &words, &called) && (called || finish_command(s, &words));
 }
 

@@ -148,12 +148,15 @@ bool shell_redirection(struct shell *s)
 {
     size_t left = (size_t)(s->end - s->p);
     bool here = left >= 2 && s->p[0] == '<' && s->p[1] == '<' && (left < 3 || s->p[2] != '<');
+    bool fed = left >= 3 && memcmp(s->p, "<<<", 3) == 0;
     while (s->p < s->end && strchr("<>&-", *s->p))
         s->p++;
     shell_skip_blank(s, false);
     struct shell_words words = { 0 };
     if (s->p < s->end && *s->p != '\n' && !shell_word(s, &words, true))
         return false;
+    if (fed)
+        s->fed = words.count > 0 ? words.words[0] : "";
     if (here && words.count > 0) {
         s->here = words.words[0];
         s->here_length = strlen(s->here);

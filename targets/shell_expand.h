@@ -29,6 +29,7 @@ struct shell {
     const char *p, *end;
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
+    const char *fed; /* the word behind <<< of the command that is read; NULL: none */
     int line, depth;
     bool sum;          /* what is read stands between (( and )), where nothing is 0 */
     bool unknown;      /* something of the word that was read last comes to nothing, and nobody says so */
@@ -54,6 +55,8 @@ bool shell_set(struct shell *s, const char *name, size_t length, const char *val
 size_t shell_name_length(const char *p, const char *end);
 /* Reads NAME=, NAME+= and what stands behind; *found: one begins here. It holds where active. */
 bool shell_assignment(struct shell *s, bool active, bool *found);
+/* read NAME ... <<< WORD: each name gets a part between characters of IFS, and the last all that is left. */
+bool shell_read_names(struct shell *s, const struct shell_words *words);
 /* What variables were before a subshell, or before another shell's words. */
 struct shell_memory {
     int count;

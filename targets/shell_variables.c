@@ -246,6 +246,24 @@ bool shell_loop(struct shell *s, bool runs)
     return good || fail_memory(s->err);
 }
 
+bool shell_read_names(struct shell *s, const struct shell_words *words)
+{
+    const char *said = shell_value(s->script, "IFS"), *between = said && *said ? said : " \t\n", *rest = s->fed;
+    for (int i = 1; i < words->count && rest; i++) {
+        const char *name = words->words[i];
+        if (*name == '-')
+            continue;
+        size_t length = i + 1 < words->count ? strcspn(rest, between) : strlen(rest);
+        const char *value = arena_strndup(s->arena, rest, length);
+        if (!value || !shell_grow(s, length + 1))
+            return fail_memory(s->err);
+        if (!shell_set(s, name, strlen(name), value, false))
+            return false;
+        rest += length + (rest[length] != 0);
+    }
+    return true;
+}
+
 bool shell_remember(struct shell *s, struct shell_memory *out)
 {
     const struct shell_script *script = s->script;

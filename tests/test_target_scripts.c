@@ -206,6 +206,8 @@ START_TEST(test_as_bash)
         "T=$T$?",
         "(T=$((1 + 1)))\nT=$((3))",
         "T=; for ((i = 0; i < 1; i++)); do T=${T}1; done; for n in $T; do T=$T$n; done",
+        "IFS=, read -r A B <<< \"x,y,z\"; IFS=\" \"; read -r C D <<< \"1 2\"; read E F <<< 7; read <<< q; "
+        "T=$A$B$C$D$E$F",
         "T=1; M=qwen3; if [[ \"$M\" == *3 && $M != llama* ]]; then T=2; fi",
     };
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
@@ -398,6 +400,40 @@ START_TEST(test_places)
 }
 END_TEST
 
+/* A script that starts a recipe of Megatron-Bridge, as its examples for Slurm do. */
+START_TEST(test_recipes_of_scripts)
+{
+    static const char begin[] = "#!/bin/bash\nCONFIGS=(\"2,1,1\" \"1,1,1\")\nfor CONFIG in \"${CONFIGS[@]}\"; do\n",
+                      body[] = "  IFS=',' read -r TP PP CP <<< \"$CONFIG\"\n  O=\" \\\n    model.seq_length=$SEQ \\\n"
+                               "  train.global_batch_size=128 model.tensor_model_parallel_size=$TP \\\n"
+                               "  model.pipeline_model_parallel_size=$PP model.context_parallel_size=$CP\n\"\n"
+                               "  C=\"uv run --no-sync run_recipe.py --recipe llama3_8b_pretrain_config\"\n"
+                               "  srun bash -c \"$C $O\"\ndone\n";
+    const struct target *bridge = target_find("megatron-bridge");
+    struct arena arena = { 0 };
+    char text[1024];
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "%sSEQ=4096\n%s", begin, body);
+        struct launch_read read = read_text(bridge, &arena, i ? "launch" : "a.sh", text);
+        ck_assert_int_eq(read.launch.tensor, 2);
+        ck_assert_int_eq(read.launch.pipeline, 1);
+        ck_assert_int_eq(read.launch.sequence, 4096);
+        ck_assert_int_eq(read.launch.batch, 128);
+        ck_assert_ptr_nonnull(read.model);
+        ck_assert_int_eq(read.unknown_count, 1);
+        ck_assert_str_eq(read.unknown[0], "for CONFIG in 2,1,1 1,1,1 (line 3: read once, with 2,1,1)");
+        model_free(read.model);
+    }
+    snprintf(text, sizeof text, "%s%s", begin, body);
+    check_refusal(bridge, "a.sh", text, "a.sh: model.seq_length=: expected a value behind it, found none");
+    check_refusal(bridge, "a.sh", "run.py --recipe x model.seq_length=x\n",
+                  "a.sh: --seq-length: expected a whole number, found \"x\"");
+    check_refusal(bridge, "a.sbatch", "echo 'x\n", "a.sbatch:1: a quote ' that ends nowhere");
+    check_refusal(bridge, "a.slurm", "echo x\n", "expected a recipe of Megatron-Bridge");
+    arena_free(&arena);
+}
+END_TEST
+
 /* What Megatron-LM refuses of numbers says them, and what would do. */
 START_TEST(test_numbers_of_refusals)
 {
@@ -473,6 +509,7 @@ static Suite *target_scripts_suite(void)
     CHECK_ADD(suite, test_what_comes_to_nothing);
     CHECK_ADD(suite, test_what_may_come_to_nothing);
     CHECK_ADD(suite, test_places);
+    CHECK_ADD(suite, test_recipes_of_scripts);
     CHECK_ADD(suite, test_numbers_of_refusals);
     CHECK_ADD(suite, test_too_many_options);
     CHECK_ADD(suite, test_what_is_listed);
