@@ -7,6 +7,7 @@
 #include "planner/estimate/pace.h"
 #include "planner/search/baseline.h"
 #include "planner/tables/workbench.h"
+#include "targets/decoder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,12 +93,16 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     return false;
 }
 
-/* Of the cluster that is named, before the launch is read; 0: none is. */
-static bool count_devices(int64_t *count, const struct inputs *in, const char *cluster, struct error *err)
+/* Of the cluster that is named, before the launch is read; without one they stay 0. */
+static bool count_devices(struct launch_read *read, const struct inputs *in, const char *cluster, struct error *err)
 {
     struct inputs own = { .cli = in->cli };
     bool good = !cluster || inputs_cluster(&own, cluster, err);
-    *count = good && cluster ? own.cluster->device_count : 0;
+    if (good && cluster) {
+        read->cluster_devices = own.cluster->device_count;
+        read->place.node_devices = cluster_node_size(own.cluster);
+        read->place.nodes = max_i64(1, read->cluster_devices / read->place.node_devices);
+    }
     inputs_free(&own);
     return good;
 }
@@ -176,6 +181,12 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
                     from->read.unknown_count > 0 ? from->read.unknown[0] : "");
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
+    if (from->read.adapters && decoder_trains(NULL, in->model) == TRAINS_ALL)
+        return fail(err,
+                    "%s: the launch trains adapters, and of the model all weights are trained: name a model with "
+                    "adapters (cleave import FOLDER, where adapter_config.json lies beside config.json), or take the "
+                    "setting out",
+                    from->read.adapters);
     in->context.target = from->target->allow ? from->target->name : NULL;
     in->model->whole_blocks = true;
     return true;
@@ -336,7 +347,7 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     struct launch *own = &from->read.launch;
     const char *cluster = given->space.cluster ? given->space.cluster : given->otherwise.cluster;
     *from = (struct from){ 0 };
-    if (!count_devices(&from->read.cluster_devices, in, cluster, err) || !find_source(&from->target, target, err) ||
+    if (!count_devices(&from->read, in, cluster, err) || !find_source(&from->target, target, err) ||
         !read_launch(from, in, launch, err) || !take_choices(from, given, err) || !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;

@@ -248,6 +248,11 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     int strategy = 0;
     bool said, also;
     const struct settings_option options[] = {
+        /* axolotl's names, which it hands to accelerate */
+        { "dp_replicate_size", .integer = &replicas, .least = 1, .most = MOST_DEGREE, .said = &said },
+        { "dp_shard_size", .integer = &group, .least = 1, .most = MOST_DEGREE, .said = &also },
+        { "tensor_parallel_size", .integer = &launch->tensor, .least = 1, .most = MOST_DEGREE },
+        { "context_parallel_size", .integer = &launch->context, .least = 1, .most = MOST_DEGREE },
         { "parallelism_config_dp_replicate_size", .integer = &replicas, .least = 1, .most = MOST_DEGREE,
           .sections = of_mesh, .said = &said },
         { "parallelism_config_dp_shard_size", .integer = &group, .least = 1, .most = MOST_DEGREE, .sections = of_mesh,
@@ -344,13 +349,19 @@ static bool read_fsdp(struct launch_read *out, bool *first, struct settings *set
                                           .most = 2,      .sections = of_fsdp, .said = &said };
     const struct settings_option options[] = {
         { "fsdp_reshard_after_forward", .flag = &reshard, .sections = of_fsdp },
+        { "fsdp_config.reshard_after_forward", .flag = &reshard },
         { "fsdp_offload_params", .flag = &offload, .sections = of_fsdp },
+        { "fsdp_config.offload_params", .flag = &offload },
         { "fsdp_activation_checkpointing", .flag = &again, .sections = of_fsdp },
+        { "fsdp_config.activation_checkpointing", .flag = &again },
         { "fsdp_activation_checkpointing_offload", .flag = &keep, .sections = of_fsdp },
         { "mixed_precision", .word = &type, .words = precisions, .said = &out->says_dtype },
     };
-    if (!settings_read(settings, &kind, 1, err) || (version == 1 && !read_first_fsdp(settings, said, err)) ||
-        !settings_read(settings, options, sizeof options / sizeof *options, err))
+    if (!settings_read(settings, &kind, 1, err))
+        return false;
+    size_t passed = version == 1 ? 2 : 0; /* FSDP 1 has a strategy's name there, which read_first_fsdp() reads */
+    if ((version == 1 && !read_first_fsdp(settings, said, err)) ||
+        !settings_read(settings, options + passed, sizeof options / sizeof *options - passed, err))
         return false;
     *first = version == 1;
     const struct setting *alone = settings_take(settings, "fsdp_auto_wrap_policy"),
@@ -374,7 +385,7 @@ static bool read_fsdp(struct launch_read *out, bool *first, struct settings *set
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
-    struct settings settings = { .arena = arena, .name = name };
+    struct settings settings = { .arena = arena, .name = name, .place = &out->place };
     struct launch *launch = &out->launch;
     struct trainer_said said;
     const char *dot = strrchr(name, '.');
@@ -418,6 +429,9 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                     (long long)said.sequence, (long long)(2 * launch->context));
     static const char *const ignored[] = { "fsdp_config.",           "fsdp_",         "use_fsdp",
                                            "use_parallelism_config", "downcast_bf16", NULL };
+    if (!trainer_refuse_left(out, &settings,
+                             "parallelism_config_tp_size, _cp_size, _dp_shard_size and _dp_replicate_size", err))
+        return false;
     out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
     static const char as_second[] = "fsdp_version 1 (priced as 2, which shards the same blocks)";
     return (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&

@@ -454,6 +454,9 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
+    /* Degrees of data, which accelerate states beside the others, follow from the devices. */
+    static const char *const of_data[] = { "parallelism_config.parallelism_config_dp_", NULL };
+    out->ignored_count += settings_take_all(settings, of_data);
     launch->tensor = launch->tensor > 0 ? launch->tensor : 1;
     int64_t others = launch->tensor * launch->context;
     if (launch->context > 1)
@@ -514,7 +517,7 @@ static int take_ignored(struct settings *settings, int zero)
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
-    struct settings settings = { .arena = arena, .name = name };
+    struct settings settings = { .arena = arena, .name = name, .place = &out->place };
     struct launch *launch = &out->launch;
     struct trainer_said said;
     size_t first = 0;
@@ -567,11 +570,14 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                     (long long)launch->shard_group, (long long)launch->data);
     if (launch->shard_group == launch->data)
         launch->shard_group = 0;
+    static const char expected[] = "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
+                                   "train_micro_batch_size_per_gpu";
+    if (!json && !trainer_names_deepspeed(&settings))
+        return fail(err, "%s: expected %s; found none", settings.name, expected);
+    if (!trainer_refuse_left(out, &settings, "tensor_parallel.autotp_size and sequence_parallel_size", err))
+        return false;
     out->ignored_count += take_ignored(&settings, launch->zero);
-    return settings_say_something(&settings,
-                                  "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
-                                  "train_micro_batch_size_per_gpu",
-                                  err) &&
+    return settings_say_something(&settings, expected, err) &&
            (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));
 }
 

@@ -430,10 +430,11 @@ static bool fail_without_value(const char *name, const char *flag, const char *w
 {
     struct text spelled = { 0 };
     bool unset, marked = shell_unmark(&spelled, word + strcspn(word, "\1"), &unset);
-    fail(err, "%s: %s: expected a value behind it, found %s", name, flag,
+    fail(err, "%s: %s: expected a value behind it, found %s%s", name, flag,
          !marked          ? "none (a variable that is not set?)"
          : spelled.failed ? "a variable that is not set"
-                          : spelled.data);
+                          : spelled.data,
+         marked ? ": write it there, or set it before, with NAME=VALUE or set -- ARGUMENTS" : "");
     text_free(&spelled);
     return false;
 }
@@ -552,6 +553,8 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         if (strcmp(words[i], "--use-rotary-position-embeddings") == 0)
             args->position = "rope";
     }
+    if (args->padded_vocabulary > 0) /* the model's, whatever is said beside it (argument_utils.py) */
+        args->vocabulary = args->padded_vocabulary;
     if (devices_of(&launcher) > 0)
         out->devices = devices_of(&launcher);
     return true;

@@ -206,7 +206,7 @@ static bool set_path(struct recipe *r, const char *path, const char *value)
 {
     char at[256];
     const struct megatron_option *option = find_path(path);
-    snprintf(at, sizeof at, "%.200s:%d", r->name, r->line);
+    snprintf(at, sizeof at, r->line > 0 ? "%.200s:%d" : "%.200s", r->name, r->line);
     if (strcmp(path, "mixed_precision") == 0)
         return set_precision(r, value);
     if (set_own(r, path, value))
@@ -492,6 +492,50 @@ static bool read_settings(struct recipe *r, const char *p, const char *end, cons
     return true;
 }
 
+/* Whether the text is a script of the shell, which starts a recipe. */
+static bool is_script(const char *name, const char *text, size_t length)
+{
+    const char *dot = strrchr(name, '.'), *stop = memchr(text, '\n', length);
+    bool named = dot && (strcmp(dot, ".sh") == 0 || strcmp(dot, ".sbatch") == 0 || strcmp(dot, ".slurm") == 0);
+    size_t first = stop ? (size_t)(stop - text) : length;
+    return named || (first > 4 && memcmp(text, "#!", 2) == 0 && memcmp(text + first - 2, "sh", 2) == 0);
+}
+
+/* Puts in place of a script the last command of it that names a recipe, on one line; of none it stays. */
+static bool take_command(struct recipe *r, const char **text, size_t *length)
+{
+    struct shell_script script;
+    struct text line = { 0 };
+    if (!shell_read(&script, r->arena, r->name, *text, *length, &r->out->place, r->err))
+        return false;
+    for (int i = 0; i < script.count; i++) {
+        bool names = false;
+        for (int w = 0; w < script.commands[i].count; w++)
+            names = names || strcmp(script.commands[i].words[w], "--recipe") == 0;
+        line.length = names ? 0 : line.length;
+        for (int w = 0; w < script.commands[i].count && names; w++) {
+            const char *word = script.commands[i].words[w];
+            if (*word && word[strlen(word) - 1] == '=') {
+                text_free(&line);
+                return fail(r->err, "%s: %.200s: expected a value behind it, found none (a variable that is not set?)",
+                            r->name, word);
+            }
+            text_printf(&line, " %s", word);
+        }
+    }
+    for (size_t i = 0; i < line.length; i++)
+        line.data[i] = line.data[i] == '\n' ? ' ' : line.data[i];
+    const char *kept = line.length > 0 && !line.failed ? arena_strndup(r->arena, line.data, line.length) : NULL;
+    bool good = !line.failed && (line.length == 0 || kept);
+    *text = kept ? kept : *text;
+    *length = kept ? line.length : *length;
+    r->line = kept ? 0 : r->line; /* which are the script's no more */
+    text_free(&line);
+    for (int i = 0; i < script.note_count && good && kept; i++)
+        good = add_unknown(r, script.notes[i]);
+    return good || fail_memory(r->err);
+}
+
 bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const char *name, const char *text,
                           size_t length, struct error *err)
 {
@@ -507,6 +551,10 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
     launch_read_begin(out);
     if (memchr(text, 0, length))
         return fail(err, "%s: expected text, found a byte of zero", name);
+    if (is_script(name, text, length) && !take_command(&r, &text, &length))
+        return false;
+    r.text = text;
+    r.end = text + length;
     /* as _pretrain_common() begins */
     args.bf16 = args.sharded_optimizer = args.overlap_reduce = args.overlap_gather = true;
     args.fp8_recipe = "tensorwise";

@@ -207,19 +207,23 @@ static bool set_pieces(struct launch *l, struct arena *arena, const struct megat
     int64_t middle = l->pipeline - (a->first_layers > 0) - (a->last_layers > 0);
     int64_t left = counted - a->first_layers - a->last_layers;
     if (left < 0 || (middle == 0 && left > 0) || (middle > 0 && (left % middle != 0 || left == 0)))
-        return megatron_refuse(err, name, "layout",
-                      "the layers (with embedding and loss, where these count) are divided evenly by the pipeline "
-                      "stages, first and last ones aside where these are given");
+        return fail(err,
+                    "%s: Megatron-LM refuses it: the layers (with embedding and loss, where these count) are divided "
+                    "evenly by the pipeline stages, first and last ones aside where these are given; found: %lld "
+                    "layers and %lld stages (layout)",
+                    name, (long long)left, (long long)middle);
     for (int64_t i = 0; i < pieces; i++) {
         int64_t stage = i % l->pipeline, own = middle > 0 ? left / middle : 0;
         own = stage == 0 && a->first_layers > 0                ? a->first_layers
               : stage == l->pipeline - 1 && a->last_layers > 0 ? a->last_layers
                                                                : own;
         if (own % l->chunks != 0)
-            return megatron_refuse(err, name, "layout", "the virtual stages divide the layers of each pipeline stage evenly");
+            return megatron_refuse(err, name, "layout",
+                                   "the virtual stages divide the layers of each pipeline stage evenly");
         blocks[i] = (int)(own / l->chunks) - (i == 0 && a->embedding_counts) - (i == pieces - 1 && a->loss_counts);
         if (blocks[i] < 0)
-            return megatron_refuse(err, name, "layout", "the first and the last stage have layers beside embedding and loss");
+            return megatron_refuse(err, name, "layout",
+                                   "the first and the last stage have layers beside embedding and loss");
     }
     l->piece_blocks = blocks;
     l->piece_count = (int)pieces;
@@ -238,7 +242,8 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
             return error_within(err, "%s", name);
         const int *blocks = layout.piece_blocks, pieces = layout.piece_count;
         if (pieces % l->pipeline != 0)
-            return megatron_refuse(err, name, "layout", "the layout's stages are a multiple of --pipeline-model-parallel-size");
+            return megatron_refuse(err, name, "layout",
+                                   "the layout's stages are a multiple of --pipeline-model-parallel-size");
         for (int i = 0; i < pieces; i++)
             sum += blocks[i];
         if (a->layers > 0 && sum != a->layers)
@@ -273,8 +278,8 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
     l->schedule = l->chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
     if (l->chunks > 1 && l->pipeline <= (a->overlap_messages ? 1 : 2))
         return megatron_refuse(err, name, "interleaved-needs-stages",
-                      "virtual stages need more than 1 pipeline stage, and more than 2 with "
-                      "--no-overlap-p2p-communication");
+                               "virtual stages need more than 1 pipeline stage, and more than 2 with "
+                               "--no-overlap-p2p-communication");
     return true;
 }
 
@@ -417,7 +422,7 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
     if (a->instances > 1 && data > 0) {
         if (data % a->instances != 0)
             return megatron_refuse(err, name, "optimizer-instances",
-                          "--num-distributed-optimizer-instances divides the data-parallel ranks");
+                                   "--num-distributed-optimizer-instances divides the data-parallel ranks");
         l->shard_group = a->sharded_optimizer || a->fsdp ? data / a->instances : 0;
     }
     return true;
@@ -441,9 +446,15 @@ static bool check_rules(const struct launch_read *out, const char *name, struct 
     struct launch_context context = { .model = out->model };
     for (const struct target_rule *rule = megatron_rules; rule->name; rule++)
         if (strcmp(rule->name, "model") != 0 && strcmp(rule->name, "recompute-modules") != 0 &&
-            target_asks(rule, out->beyond) && !rule->holds(&out->launch, &context))
-            return fail(err, "%s: Megatron-LM refuses it: expected that %s (%s; %s)", name, rule->text, rule->name,
-                        rule->source);
+            target_asks(rule, out->beyond) && !rule->holds(&out->launch, &context)) {
+            struct text found = { 0 };
+            if (rule->detail)
+                rule->detail(&found, &out->launch, &context);
+            fail(err, "%s: Megatron-LM refuses it: expected that %s%s%s (%s; %s)", name, rule->text,
+                 found.data ? "; found: " : "", found.data ? found.data : "", rule->name, rule->source);
+            text_free(&found);
+            return false;
+        }
     return true;
 }
 
@@ -482,7 +493,8 @@ static bool set_degrees(struct launch *l, const struct megatron_args *a, const c
     else if (strcmp(a->context_type, "a2a") == 0)
         l->context_dimension = DIM_cp_ulysses;
     else
-        return fail(err, "%s: --cp-comm-type: expected p2p, all_gather or a2a (a2a+p2p is not planned), found \"%.64s\"",
+        return fail(err,
+                    "%s: --cp-comm-type: expected p2p, all_gather or a2a (a2a+p2p is not planned), found \"%.64s\"",
                     name, a->context_type);
     if (a->context == 1)
         l->context_dimension = launch_plain.context_dimension;
@@ -502,8 +514,8 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
         return fail(err, "%s: --mtp-num-layers: expected 0 to 16, found %lld", name, (long long)args->further);
     if (args->sequence > 1 << 27 || args->micro_batch > 1 << 30 || args->global_batch > 1 << 30)
         return fail(err, "%s: expected --seq-length up to 2^27, batches up to 2^30", name);
-    if (!set_degrees(l, args, name, err) || !megatron_check(args, name, err) || !set_stages(l, arena, args, name, err) ||
-        !set_data(out, args, name, err))
+    if (!set_degrees(l, args, name, err) || !megatron_check(args, name, err) ||
+        !set_stages(l, arena, args, name, err) || !set_data(out, args, name, err))
         return false;
     l->sequence = args->sequence;
     out->says_sequence = args->sequence > 0;

@@ -68,7 +68,8 @@ bool megatron_check(const struct megatron_args *a, const char *name, struct erro
           "--group-query-attention and --multi-latent-attention exclude each other" },
         { a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0, "attention",
           "--num-attention-heads is a multiple of --num-query-groups" },
-        { a->expert > 1 && a->experts == 0, "ep-divides-experts", "--expert-model-parallel-size needs --num-experts" },
+        { a->expert > 1 && a->experts == 0 && a->layers > 0, "ep-divides-experts",
+          "--expert-model-parallel-size needs --num-experts" },
         { a->experts > 0 && a->linear_bias && (a->expert_tensor ? a->expert_tensor : a->tensor) > 1, "experts-bias",
           "experts with biases are not shared out by a tensor degree" },
         { a->experts > 0 && a->expert_choices == 1 && !a->gates_before && text_is(a->score, "softmax") &&

@@ -116,6 +116,16 @@ static bool expert_ranks_rule(const struct launch *l, const struct launch_contex
     return l->expert == 1 || (l->expert % ranks == 0 && (l->data == 0 || l->data * ranks % l->expert == 0));
 }
 
+static void expert_ranks_detail(struct text *out, const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    int64_t ranks = (l->experts_whole ? l->tensor : 1) * l->context;
+    text_printf(out, "%lld over %lld of data", (long long)l->expert, (long long)l->data);
+    if (l->expert % ranks == 0)
+        text_printf(out, "; it takes a multiple of %lld devices",
+                    (long long)(l->tensor * l->context * l->pipeline * (l->expert / ranks)));
+}
+
 static bool expert_tensor_rule(const struct launch *l, const struct launch_context *c)
 {
     (void)c;
@@ -308,7 +318,7 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       "megatron/core/parallel_state.py, initialize_model_parallel", expert_tensor_rule, NULL }, \
     { "ep-divides-data", "the expert degree divides the ranks that have other tokens, and takes those of context, and " \
       "of the tensor degree where experts are whole, all together", \
-      "megatron/core/parallel_state.py, initialize_model_parallel", expert_ranks_rule, NULL }, \
+      "megatron/core/parallel_state.py, initialize_model_parallel", expert_ranks_rule, expert_ranks_detail }, \
     { "schedules", "the schedule is 1f1b or interleaved", \
       "megatron/core/pipeline_parallel/schedules.py, get_forward_backward_func", schedule_rule, NULL }, \
     { "interleaved-needs-stages", \

@@ -8,6 +8,7 @@
 #define CLEAVE_TARGETS_SETTINGS_H
 #include "base/arena.h"
 #include "base/error.h"
+#include "targets/shell.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,7 +30,8 @@ struct setting {
 };
 struct settings {
     struct arena *arena;
-    const char *name; /* in messages */
+    const char *name;                /* in messages */
+    const struct shell_place *place; /* that command lines are for; NULL: unknown */
     struct setting *list;
     int count, capacity;
     int note_count; /* what a script says that was not understood, in words for a user */

@@ -91,10 +91,21 @@ static bool run_word(struct shell *s, const struct shell_words *words, int index
     return true;
 }
 
-/* Keeps the command, and reads what it may hand to another shell. */
-static bool finish_command(struct shell *s, const struct shell_words *words)
+/* Makes one of the words behind eval, which runs them joined by blanks, so that quotes in them are read. */
+static bool join_evaluated(struct shell *s, struct shell_words *words)
 {
-    if (!keep_command(s, words))
+    struct text all = { 0 };
+    for (int i = 1; i < words->count; i++)
+        text_printf(&all, "%s%s", i > 1 ? " " : "", words->words[i]);
+    words->count = 2;
+    return shell_take(s, &all, &words->words[1]);
+}
+
+/* Keeps the command, and reads what it may hand to another shell. */
+static bool finish_command(struct shell *s, struct shell_words *words)
+{
+    bool evaluates = words->count > 2 && strcmp(words->words[0], "eval") == 0;
+    if ((evaluates && !join_evaluated(s, words)) || !keep_command(s, words))
         return false;
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
         if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !run_word(s, words, i))
@@ -186,6 +197,17 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
     return good;
 }
 
+/* set -- WORD ...: arguments of the function that runs, or of the script. */
+static bool set_arguments(struct shell *s, const struct shell_words *words)
+{
+    struct shell_words *own = s->arguments ? s->arguments : arena_alloc(s->arena, 1, sizeof *own);
+    if (!own || !shell_grow(s, sizeof *own))
+        return fail_memory(s->err);
+    *own = (struct shell_words){ .count = words->count - 2, .words = words->words + 2 };
+    s->arguments = own;
+    return true;
+}
+
 /* What a command says, and what a function does to itself: shift, return. */
 static bool steer(struct shell *s, const struct shell_words *words)
 {
@@ -196,6 +218,8 @@ static bool steer(struct shell *s, const struct shell_words *words)
         s->success = strcmp(words->words[1], "0") == 0;
     if (!understood && !shell_note_condition(s, words))
         return false;
+    if (words->count > 2 && strcmp(words->words[0], "set") == 0 && strcmp(words->words[1], "--") == 0)
+        return set_arguments(s, words);
     if (!s->arguments || words->count == 0)
         return true;
     if (returns) {
@@ -243,6 +267,7 @@ static bool simple_command(struct shell *s, bool active)
     struct shell_words words = { 0 };
     bool declares = begins_declaration(s), begun = false;
     int open = 0;
+    s->fed = NULL;
     for (;;) {
         shell_skip_blank(s, false);
         bool test = shell_in_test(&words);
@@ -283,6 +308,8 @@ static bool simple_command(struct shell *s, bool active)
         s->success = true;
         return true;
     }
+    if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
+        return steer(s, &words) && shell_read_names(s, &words);
     return steer(s, &words) && call(s, &words, &called) && (called || finish_command(s, &words));
 }
 
@@ -463,7 +490,7 @@ static bool batch_line(struct shell *s)
             inner.p++;
     }
     s->grown = inner.grown;
-    return keep_command(s, &words);
+    return shell_place_line(s, &words) && keep_command(s, &words);
 }
 
 /* Passes what separates commands up to where the item ends; true: it is there. */
@@ -544,7 +571,7 @@ static bool run_text(struct shell *s, const char *text, size_t length)
 }
 
 bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
-                struct error *err)
+                const struct shell_place *place, struct error *err)
 {
     *out = (struct shell_script){ 0 };
     if (memchr(text, 0, length))
@@ -553,5 +580,6 @@ bool shell_read(struct shell_script *out, struct arena *arena, const char *name,
     struct shell shell = {
         .script = out, .functions = &functions, .arena = arena, .name = name, .line = 1, .success = true, .err = err
     };
-    return run_text(&shell, text, length);
+    shell.place = place ? *place : (struct shell_place){ 0 };
+    return shell_place_begin(&shell) && run_text(&shell, text, length);
 }

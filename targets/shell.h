@@ -6,13 +6,19 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/text.h"
+#include <stdint.h>
 
 struct shell_command {
     int count;
     const char **words;
 };
+/* The cluster that a script runs on; 0: unknown. */
+struct shell_place {
+    int64_t nodes, node_devices;
+};
 struct shell_variable {
     const char *name;
+    int argument; /* of the script, from 1, from which it comes, where that is what it is empty of; 0: of none */
     bool is_array;
     bool unknown; /* where it is empty: another command, or whoever starts the script, fills it */
     const char
@@ -30,10 +36,12 @@ struct shell_script {
     const char **notes; /* what was not understood, each in words for a user, once */
 };
 
-/* Lines that begin with an option continue the command before that does so too: a list of arguments, one a line. Fails
+/* place: what it asks of Slurm and of a node comes from there; NULL: unknown, so that it comes from #SBATCH lines.
+ *
+ * Lines that begin with an option continue the command before that does so too: a list of arguments, one a line. Fails
  * for what is not closed, and for what grows without bound. */
 bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
-                struct error *err);
+                const struct shell_place *place, struct error *err);
 /* The variable's value at the end; NULL: it has none. */
 const char *shell_value(const struct shell_script *script, const char *variable);
 /* Whether an option's value begins as one that the script does not say: a variable that is not set, or what another

@@ -148,12 +148,15 @@ bool shell_redirection(struct shell *s)
 {
     size_t left = (size_t)(s->end - s->p);
     bool here = left >= 2 && s->p[0] == '<' && s->p[1] == '<' && (left < 3 || s->p[2] != '<');
+    bool fed = left >= 3 && memcmp(s->p, "<<<", 3) == 0;
     while (s->p < s->end && strchr("<>&-", *s->p))
         s->p++;
     shell_skip_blank(s, false);
     struct shell_words words = { 0 };
     if (s->p < s->end && *s->p != '\n' && !shell_word(s, &words, true))
         return false;
+    if (fed)
+        s->fed = words.count > 0 ? words.words[0] : "";
     if (here && words.count > 0) {
         s->here = words.words[0];
         s->here_length = strlen(s->here);
@@ -253,7 +256,9 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     while (ok && inner.p < inner.end) {
         const char *before = inner.p;
         words.count = 0;
+        int argument = inner.argument;
         ok = shell_word(&inner, &words, true);
+        inner.argument = inner.argument > 0 ? inner.argument : argument;
         unknown = unknown || inner.unknown;
         for (int i = 0; ok && i < words.count; i++)
             text_add(&joined, words.words[i]);
@@ -262,6 +267,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     }
     s->grown = inner.grown;
     s->unknown = s->unknown || unknown;
+    s->argument = inner.argument;
     if (!ok) {
         text_free(&joined);
         return false;
@@ -273,13 +279,19 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
 static bool value_of(struct shell *s, const char *name, size_t length, struct shell_variable *place,
                      const struct shell_variable **out)
 {
-    if (s->arguments && length == 1 && *name >= '1' && *name <= '9') {
-        int index = *name - '1';
+    int number = 0;
+    for (size_t i = 0; i < length && i < 4 && isdigit((unsigned char)name[i]); i++)
+        number = 10 * number + (name[i] - '0');
+    if (s->arguments && number > 0) {
+        int index = number - 1;
         *place = (struct shell_variable){ .count = index < s->arguments->count, .values = s->arguments->words + index };
         *out = place;
         return true;
     }
+    s->argument = s->arguments || number == 0 ? s->argument : number;
     struct shell_variable *variable = shell_variable(s->script, name, length);
+    if (variable && variable->argument > 0)
+        s->argument = variable->argument;
     const char *several = variable ? variable->several : NULL;
     *out = variable;
     if (variable)
@@ -396,6 +408,15 @@ bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
     return true;
 }
 
+/* What a command says that counts the devices of a node. */
+static bool add_devices(struct shell *s, struct fields *f, bool quoted)
+{
+    char number[24];
+    s->unknown = false;
+    snprintf(number, sizeof number, "%lld", (long long)s->place.node_devices);
+    return add_value(s, f, number, quoted);
+}
+
 /* $...: p stands at the sign. What other commands would print is empty. */
 static bool dollar(struct shell *s, struct fields *f, bool quoted)
 {
@@ -420,6 +441,8 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
             return shell_fail(s, "$( that ends nowhere");
         s->p = stop;
         f->begun = f->begun || quoted;
+        if (s->place.node_devices > 0 && shell_counts_devices(command, (size_t)(stop - command)))
+            return add_devices(s, f, quoted);
         /* What commands print is unknown, but for pwd: scripts run where they lie. */
         s->unknown = stop - command != 4 || memcmp(command, "pwd", 3) != 0;
         return s->unknown || add_value(s, f, ".", quoted);
@@ -429,7 +452,8 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
         return braces(s, f, quoted);
     }
     const char *q = s->p + 1;
-    while (q < s->end && (isalnum((unsigned char)*q) || *q == '_'))
+    bool digit = q < s->end && isdigit((unsigned char)*q); /* $10 is ${1}0 */
+    for (q += digit; !digit && q < s->end && (isalnum((unsigned char)*q) || *q == '_');)
         q++;
     if (q == s->p + 1) {
         if (q < s->end && strchr("@*#?!$-", *q))
@@ -472,9 +496,12 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     int count = f->words->count;
     bool before = s->unknown;
     s->unknown = *from == '`';
-    if (s->unknown)
+    if (s->unknown) {
         s->p = quote ? quote + 1 : s->end;
-    else if (!dollar(s, f, quoted))
+        if (s->place.node_devices > 0 && shell_counts_devices(from, (size_t)(s->p - from)) &&
+            !add_devices(s, f, quoted))
+            return false;
+    } else if (!dollar(s, f, quoted))
         return false;
     bool nothing = f->text.length == length && f->words->count == count && !is_list(from, s->p);
     const char *last = count > 0 ? f->words->words[count - 1] : "";
@@ -484,7 +511,7 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     } else if (nothing && (s->unknown || !goes_on(s)) &&
                (length > 0 ? shell_awaits_value(f->text.data, length, false)
                            : shell_awaits_value(last, strlen(last), true))) {
-        shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown);
+        shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument);
         f->begun = true;
     }
     s->unknown = before || (s->unknown && nothing);
@@ -556,6 +583,7 @@ bool shell_word(struct shell *s, struct shell_words *words, bool whole)
     struct fields f = { .words = words, .whole = whole, .begun = whole };
     bool ok = true;
     s->unknown = false;
+    s->argument = 0;
     while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !continues(s))
         ok = part(s, &f);
     ok = ok && end_field(s, &f);

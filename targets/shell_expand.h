@@ -22,17 +22,21 @@ struct shell_functions {
 struct shell {
     struct shell_script *script;
     struct shell_functions *functions;
-    struct shell_words *arguments; /* of the function that runs; NULL: the script's, which are unknown */
+    struct shell_words *arguments; /* of the function that runs, or of set --; NULL: the script's, which are unknown */
+    struct shell_place place;
     struct arena *arena;
     const char *name;
     const char *p, *end;
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
+    const char *fed; /* the word behind <<< of the command that is read; NULL: none */
     int line, depth;
-    bool sum;      /* what is read stands between (( and )), where nothing is 0 */
-    bool unknown;  /* something of the word that was read last comes to nothing, and nobody says so */
-    bool success;  /* of the command that ran last */
-    bool returned; /* the function is over */
+    bool sum;          /* what is read stands between (( and )), where nothing is 0 */
+    bool unknown;      /* something of the word that was read last comes to nothing, and nobody says so */
+    int argument;      /* of the script, from 1, of which the word that was read last is empty; 0: of none */
+    bool counts_tasks; /* a line for Slurm says how many there are */
+    bool success;      /* of the command that ran last */
+    bool returned;     /* the function is over */
     size_t grown;
     struct error *err;
 };
@@ -51,6 +55,8 @@ bool shell_set(struct shell *s, const char *name, size_t length, const char *val
 size_t shell_name_length(const char *p, const char *end);
 /* Reads NAME=, NAME+= and what stands behind; *found: one begins here. It holds where active. */
 bool shell_assignment(struct shell *s, bool active, bool *found);
+/* read NAME ... <<< WORD: each name gets a part between characters of IFS, and the last all that is left. */
+bool shell_read_names(struct shell *s, const struct shell_words *words);
 /* What variables were before a subshell, or before another shell's words. */
 struct shell_memory {
     int count;
@@ -95,8 +101,14 @@ bool shell_in_test(const struct shell_words *words);
 bool shell_test_sign(struct shell *s, struct shell_words *words);
 /* Whether the text, or the one word of it, ends with an option, "--option " or "--option=", whose value comes next. */
 bool shell_awaits_value(const char *text, size_t length, bool word);
-/* Adds the mark of a value that came to nothing: how the script spells it, and whether it is known to be empty. */
-void shell_mark(struct text *out, const char *piece, size_t length, bool known);
+/* Adds the mark of a value that came to nothing: how the script spells it, whether it is known to be empty, and which
+ * of the script's arguments it is; 0: none. */
+void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument);
+/* Sets what Slurm would of the cluster that is known, and what the words of a line "#SBATCH" say of it. */
+bool shell_place_begin(struct shell *s);
+bool shell_place_line(struct shell *s, const struct shell_words *words);
+/* Whether the command prints how many devices a node has. */
+bool shell_counts_devices(const char *command, size_t length);
 /* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, of a class, or all
  * others. */
 bool shell_matches(const char *pattern, const char *value);

@@ -4,6 +4,8 @@
  * string of words keeps when it is read as words again. */
 #include "targets/shell_expand.h"
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MARK = 1 };
@@ -36,7 +38,7 @@ bool shell_awaits_value(const char *text, size_t length, bool word)
     return alone && end - begin > 2 && memcmp(text + begin, "--", 2) == 0 && isalpha((unsigned char)text[begin + 2]);
 }
 
-void shell_mark(struct text *out, const char *piece, size_t length, bool known)
+void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument)
 {
     const char *end = piece + length;
     bool command = *piece == '`' || (length > 1 && piece[1] == '(');
@@ -46,12 +48,15 @@ void shell_mark(struct text *out, const char *piece, size_t length, bool known)
     const char *last = piece;
     while (last < end && (isalnum((unsigned char)*last) || *last == '_'))
         last++;
-    text_printf(out, "%c%c%.*s%c", MARK,
+    char of_script[16] = "";
+    if (argument > 0)
+        snprintf(of_script, sizeof of_script, ":%d", argument);
+    text_printf(out, "%c%c%.*s%s%c", MARK,
                 sum       ? of_sum
                 : command ? of_command
                 : known   ? of_empty
                           : of_unset,
-                (int)(last - piece), piece, MARK);
+                (int)(last - piece), piece, of_script, MARK);
 }
 
 bool shell_is_marked(const char *word)
@@ -69,7 +74,9 @@ bool shell_unmark(struct text *out, const char *word, bool *unset)
             text_add_bytes(out, word++, 1);
             continue;
         }
-        int length = (int)(stop - word - 2);
+        static const char *const endings[] = { "th", "st", "nd", "rd" };
+        const char *colon = memchr(word, ':', (size_t)(stop - word));
+        int length = (int)((colon ? colon : stop) - word - 2), argument = colon ? (int)strtol(colon + 1, NULL, 10) : 0;
         char kind = word[1];
         text_printf(out,
                     kind == of_sum       ? "$((%.*s ...))"
@@ -77,6 +84,9 @@ bool shell_unmark(struct text *out, const char *word, bool *unset)
                     : length == 0        ? "${%.*s...}"
                                          : "$%.*s",
                     length, word + 2);
+        if (argument > 0)
+            text_printf(out, " (the script's %d%s argument)", argument,
+                        endings[argument % 10 < 4 && argument / 10 % 10 != 1 ? argument % 10 : 0]);
         marked = true;
         *unset = *unset || kind != of_empty;
         word = stop + 1;

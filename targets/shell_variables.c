@@ -64,6 +64,7 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
         variable->count = 0;
     variable->is_array = is_array;
     variable->unknown = append ? variable->unknown : s->unknown;
+    variable->argument = append || is_array ? 0 : s->argument;
     variable->several = NULL;
     for (int i = 0; i < values->count; i++)
         if (!add_value(s, variable, values->words[i]))
@@ -75,6 +76,7 @@ bool shell_set(struct shell *s, const char *name, size_t length, const char *val
 {
     struct shell_words values = { .count = 1, .words = &value };
     s->unknown = unknown;
+    s->argument = 0;
     return set_variable(s, name, length, false, &values, false);
 }
 
@@ -242,6 +244,24 @@ bool shell_loop(struct shell *s, bool runs)
     bool good = words.count < 2 || variable->several != NULL;
     text_free(&text);
     return good || fail_memory(s->err);
+}
+
+bool shell_read_names(struct shell *s, const struct shell_words *words)
+{
+    const char *said = shell_value(s->script, "IFS"), *between = said && *said ? said : " \t\n", *rest = s->fed;
+    for (int i = 1; i < words->count && rest; i++) {
+        const char *name = words->words[i];
+        if (*name == '-')
+            continue;
+        size_t length = i + 1 < words->count ? strcspn(rest, between) : strlen(rest);
+        const char *value = arena_strndup(s->arena, rest, length);
+        if (!value || !shell_grow(s, length + 1))
+            return fail_memory(s->err);
+        if (!shell_set(s, name, strlen(name), value, false))
+            return false;
+        rest += length + (rest[length] != 0);
+    }
+    return true;
 }
 
 bool shell_remember(struct shell *s, struct shell_memory *out)

@@ -10,6 +10,7 @@
 #define CLEAVE_TARGETS_TARGET_H
 #include "base/text.h"
 #include "targets/launch.h"
+#include "targets/shell.h"
 
 struct space;
 /* What a launch is about beside itself. */
@@ -81,6 +82,7 @@ struct launch_read {
     /* Given by whoever reads: of the cluster that it shall run on; 0: unknown. Counts of nodes and devices of a
      * launcher that make fewer are taken for a script's own, which its user changes. */
     int64_t cluster_devices;
+    struct shell_place place;           /* the same by nodes, for what scripts ask; 0: unknown */
     const struct launch_beside *beside; /* given likewise; NULL: a launch whose settings stand elsewhere is refused */
     struct launch launch;
     bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
@@ -98,6 +100,7 @@ struct launch_read {
     const char *framework;             /* whose facts price it; NULL: the target's */
     const char *const *beyond; /* (NULL-terminated) rules that it need not keep: it says what none is written with.
                                   NULL: it keeps them all */
+    const char *adapters;      /* where it says that adapters alone are trained: "a.sh:3:9: lora_dim"; NULL: nowhere */
     int unknown_count;         /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */

@@ -25,6 +25,13 @@ bool trainer_read_type(struct settings *settings, const char *own, const char *o
                        struct error *err);
 /* Nodes times processes of torchrun, accelerate, deepspeed and Slurm; 0: nobody says it. */
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
+/* Of what nobody took, and before what is ignored: refuses batches and lengths where no other is said, and degrees, by
+ * names that are not read; degrees: those that are. Notes the first setting that says that adapters are trained. */
+bool trainer_refuse_left(struct launch_read *out, const struct settings *settings, const char *degrees,
+                         struct error *err);
+/* Whether a command line, or a configuration of a trainer, has to do with DeepSpeed: what starts it, its settings, or
+ * those of accelerate for it. */
+bool trainer_names_deepspeed(const struct settings *settings);
 /* Takes what has no effect on time and memory; returns how many. */
 int trainer_take_ignored(struct settings *settings);
 /* Their rules of models: what AutoModelForCausalLM builds of the configuration is what was planned. */

@@ -568,6 +568,11 @@ def main():
     check("a launch that lacks the vocabulary alone", code == 2 and "all of the model but --vocab-size, which its tokenizer knows" in err, err)
     code, _, err = cleave("estimate", "--from", "megatron", f"{script} --vocab-size 1000", "--cluster", "1x2:h100-sxm")
     check("and with it", code == 0, err)
+    lora = "deepspeed main.py --zero_stage 2 --max_seq_len 512 --per_device_train_batch_size 1 --lora_dim 8"
+    code, _, err = cleave("estimate", "--from", "deepspeed", lora, "--model", "gpt2", "--cluster", "1x8:h100-sxm")
+    check("adapters that the model has not", code == 2 and "launch:1:84: lora_dim: the launch trains adapters" in err and "cleave import" in err, err)
+    code, out, err = cleave("estimate", "--from", "deepspeed", lora, "--model", "llama-2-7b-lora", "--cluster", "1x8:h100-sxm")
+    check("adapters that it has", code == 0 and "8 sequences of 512 tokens" in out, out + err)
     print(f"{made} launches went there and back, {failures} failures")
     sys.exit(1 if failures else 0)
 

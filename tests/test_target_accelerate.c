@@ -142,6 +142,23 @@ START_TEST(files_of_users_are_read)
     ck_assert_int_eq(r.launch.data, 2);
     ck_assert_int_eq(r.unknown_count, 1);
     ck_assert(strstr(r.unknown[0], "fsdp_version 1 (priced as 2"));
+    /* TRL's fsdp1.yaml, and axolotl's configuration with its own names (docs/nd_parallelism.qmd). */
+    r = read_text(accelerate, &arena, "fsdp1.yaml",
+                  "distributed_type: FSDP\nfsdp_config:\n  fsdp_activation_checkpointing: true\n"
+                  "  fsdp_reshard_after_forward: FULL_SHARD\n  fsdp_version: 1\nnum_processes: 8\n");
+    ck_assert_int_eq(r.launch.zero, 3);
+    ck_assert_int_eq(r.launch.data, 8);
+    ck_assert_int_eq(r.launch.recompute, RECOMPUTE_BLOCK);
+    r = read_text(accelerate, &arena, "axolotl.yaml",
+                  "dp_shard_size: 4\ndp_replicate_size: 2\ncontext_parallel_size: 2\ntensor_parallel_size: 1\n"
+                  "fsdp_version: 2\nfsdp_config:\n  offload_params: true\n  reshard_after_forward: false\n"
+                  "  activation_checkpointing: true\nsequence_len: 2048\nmicro_batch_size: 1\n");
+    ck_assert(r.launch.data == 8 && r.launch.shard_group == 4 && r.launch.context == 2 && r.devices == 16);
+    ck_assert_int_eq(r.launch.offload, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS);
+    ck_assert_int_eq(r.launch.reshard, RESHARD_EACH_STEP);
+    ck_assert_int_eq(r.launch.recompute, RECOMPUTE_BLOCK);
+    ck_assert(r.launch.sequence == 2048 && r.launch.batch == 8);
+    ck_assert_int_eq(r.unknown_count, 0);
     arena_free(&arena);
 }
 END_TEST
@@ -182,6 +199,8 @@ static const struct {
       "expected parallelism_config_dp_shard_size 2 or more" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nparallelism_config:\n  parallelism_config_sp_size: 2\n",
       "expected DeepSpeed for it" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nexpert_parallel_size: 4\n",
+      "a.yaml:3:1: expert_parallel_size: expected 1, found 4: degrees of this target are parallelism_config_tp_size" },
     { "a.sh", "accelerate launch --config_file x.yaml train.py\n", "the settings are in x.yaml: read it" },
     { "a.sh", "accelerate launch --fsdp_version 2 --parallelism_config_cp_size 4 t.py --max_length 1028\n",
       "max_length 1028: expected a multiple of 8" },

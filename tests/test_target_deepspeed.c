@@ -239,11 +239,71 @@ static const struct {
       "a.yaml:2:3: deepspeed_config.deepspeed_config_file: the settings are in ds.json: read it" },
     { "a.sh", "deepspeed train.py --deepspeed_config=$(pwd)/ds.json\n", "the settings are in ./ds.json: read it" },
     { "a.sh", "deepspeed train.py --deepspeed ds.json\n", "the settings are in ds.json: read it" },
+    { "a.sh", "torchrun --nproc-per-node 8 sft.py --per_device_train_batch_size 1\n",
+      "a.sh: expected settings of DeepSpeed" },
+    { "a.sh", "deepspeed main.py --zero_stage 3 --batch_size 4\n",
+      "a.sh:1:34: batch_size: a batch is not read by this name" },
+    { "a.sh", "deepspeed main.py --zero_stage 3 --max_prompt_length $LENGTH\n",
+      "max_prompt_length: a length is not read by this name, and nothing else says it: write max_length" },
+    { "a.sh", "deepspeed main.py --zero_stage 3 --tensor-model-parallel-size 2\n",
+      "tensor_model_parallel_size: expected 1, found 2: degrees of this target are tensor_parallel.autotp_size" },
+    { "a.yaml", "distributed_type: DEEPSPEED\nparallelism_config:\n  parallelism_config_tp_size: 2\n",
+      "a.yaml:3:3: parallelism_config.parallelism_config_tp_size: expected 1, found 2" },
 };
 
 START_TEST(contradictions_are_refused_with_their_place)
 {
     check_refusal(deepspeed, refused[_i].name, refused[_i].text, refused[_i].says);
+}
+END_TEST
+
+/* Trainers have names of their own for the length of sequences; what else says lengths, batches or degrees is of no
+ * step, or beside one that is read. */
+START_TEST(lengths_are_read_by_trainers_names)
+{
+    static const struct {
+        const char *arguments;
+        int64_t sequence;
+    } cases[] = {
+        { "--max_seq_len 512", 512 },           { "--cutoff_len 2048", 2048 },
+        { "--sequence_len 4096", 4096 },        { "--model_max_length 8192", 8192 },
+        { "--max_sequence_length 1024", 1024 }, { "--max_length 64 --max_prompt_length 32", 64 },
+        { "--eval_batch_size 4", 0 },           { "--micro_batch_size 1 --batch_size 9 --max_length 7", 7 },
+        { "--group_by_length true", 0 },        { "--vllm_tensor_parallel_size 2", 0 },
+        { "--data_parallel_size 8", 0 },        { "--pp_size 1", 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        char text[200];
+        snprintf(text, sizeof text, "deepspeed main.py --zero_stage 3 %s\n", cases[i].arguments);
+        struct launch_read r = read_text(deepspeed, &arena, "a.sh", text);
+        ck_assert_msg(r.launch.sequence * r.says_sequence == cases[i].sequence, "%s: a sequence of %lld",
+                      cases[i].arguments, (long long)r.launch.sequence);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
+START_TEST(adapters_are_noted)
+{
+    static const char *const cases[][2] = {
+        { "--lora_dim 128", "a.sh:1:34: lora_dim" },
+        { "--lora_r 8", "a.sh:1:34: lora_r" },
+        { "--use_peft --lora_rank 8", "a.sh:1:34: use_peft" },
+        { "--adapter qlora", "a.sh:1:34: adapter" },
+        { "--finetuning_type lora", "a.sh:1:34: finetuning_type" },
+        { "--finetuning_type full --lora_rank 8", NULL },
+        { "--lora_dim 0", NULL },
+        { "--use_peft false", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        char text[200];
+        snprintf(text, sizeof text, "deepspeed main.py --zero_stage 3 %s\n", cases[i][0]);
+        struct launch_read r = read_text(deepspeed, &arena, "a.sh", text);
+        ck_assert_pstr_eq(r.adapters, cases[i][1]);
+        arena_free(&arena);
+    }
 }
 END_TEST
 
@@ -288,6 +348,8 @@ static Suite *target_deepspeed_suite(void)
     CHECK_ADD(s, auto_leaves_the_type_open);
     CHECK_ADD(s, accumulation_makes_micro_batches);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
+    CHECK_ADD(s, lengths_are_read_by_trainers_names);
+    CHECK_ADD(s, adapters_are_noted);
     CHECK_ADD(s, rules_refuse_by_name);
     return s;
 }

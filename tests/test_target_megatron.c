@@ -98,8 +98,8 @@ START_TEST(test_command_line)
         "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce "
         "--overlap-param-gather "
         "--microbatch-group-size-per-virtual-pipeline-stage 6 --recompute-granularity selective --lr 3e-4 "
-        "--train-iters 100 --no-such-thing 3 --tp-comm-overlap --position-embedding-type yarn "
-        "--rotary-scaling-factor 4 --mscale 1 --yarn-beta-fast 32");
+        "--train-iters 100 --no-such-thing 3 --tp-comm-overlap --position-embedding-type yarn --vocab-size 128000 "
+        "--rotary-scaling-factor 4 --mscale 1 --yarn-beta-fast 32 --padded-vocab-size 128256");
     ck_assert_int_eq(read.devices, 32);
     ck_assert_int_eq(read.launch.tensor, 2);
     ck_assert_int_eq(read.launch.data, 4);

@@ -56,6 +56,7 @@ START_TEST(test_forms)
         { "export WORLD_SIZE=16\ncat <<EOF\n--tensor-model-parallel-size 3\nEOF\npython p.py "
           "--tensor-model-parallel-size=4 --micro-batch-size=1 > log 2>&1 &",
           4, 16 },
+        { "A=\" --micro-batch-size '1' \"\neval python p.py $A --tensor-model-parallel-size \"'2'\"", 2, 0 },
         { "A=()\npython p.py --tensor-model-parallel-size 2 --cp-comm-type a2a \"${A[@]}\"", 2, 0 },
         { "for i in 1 2; do\n true && python p.py --tensor-model-parallel-size $((1 + 1)) --micro-batch-size 1; done",
           2, 0 },
@@ -205,6 +206,8 @@ START_TEST(test_as_bash)
         "T=$T$?",
         "(T=$((1 + 1)))\nT=$((3))",
         "T=; for ((i = 0; i < 1; i++)); do T=${T}1; done; for n in $T; do T=$T$n; done",
+        "IFS=, read -r A B <<< \"x,y,z\"; IFS=\" \"; read -r C D <<< \"1 2\"; read E F <<< 7; read <<< q; "
+        "T=$A$B$C$D$E$F",
         "T=1; M=qwen3; if [[ \"$M\" == *3 && $M != llama* ]]; then T=2; fi",
     };
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
@@ -212,7 +215,8 @@ START_TEST(test_as_bash)
         struct shell_script script;
         struct error err = { 0 };
         char said[256];
-        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), &err), "%s", err.message);
+        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), NULL, &err), "%s",
+                      err.message);
         if (ask_bash(scripts[i], said, sizeof said))
             ck_assert_msg(strcmp(said, shell_value(&script, "T")) == 0, "%s: bash says %s, read as %s", scripts[i],
                           said, shell_value(&script, "T"));
@@ -226,7 +230,11 @@ END_TEST
 START_TEST(test_what_comes_to_nothing)
 {
     static const char *const cases[][2] = {
-        { "T=$1", "$T" },
+        { "T=$1", "$T (the script's 1st argument)" },
+        { "N=${3}; T=\"$N\"", "$T (the script's 3rd argument)" },
+        { "T=${13}", "$T (the script's 13th argument)" },
+        { "T=${22}", "$T (the script's 22nd argument)" },
+        { "T=${N:-$2}", "$T (the script's 2nd argument)" },
         { "T=$(nproc)", "$T" },
         { "T=`nproc`", "$T" },
         { "N=(a $(nproc)); T=${#N[@]}", "$T" },
@@ -286,11 +294,14 @@ START_TEST(test_what_comes_to_nothing)
         { "torchtitan", "torchrun --module torchtitan.train --job.config_file $CONFIG --training.seq_len 4096\n",
           "run.sh:1:36: job.config_file: expected the name of a file, found $CONFIG, which expands" },
         { "deepspeed", "CONFIG=$1\ndeepspeed train.py --deepspeed $CONFIG --bf16\n",
-          "run.sh:2:20: deepspeed: expected the name of a file, found $CONFIG, which expands" },
+          "run.sh:2:20: deepspeed: expected the name of a file, found $CONFIG (the script's 1st argument), which "
+          "expands" },
         { "accelerate-fsdp2", "accelerate launch --config_file $DIR/fsdp.yaml train.py --bf16\n",
           "config_file: expected the name of a file, found $DIR/fsdp.yaml, which expands" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $TP --bf16\n",
-          "--tensor-model-parallel-size: expected a value behind it, found $TP" },
+          "--tensor-model-parallel-size: expected a value behind it, found $TP: write it there, or set it before" },
+        { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $4 --bf16\n",
+          "found $4 (the script's 4th argument): write it there" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size=$TP --bf16\n",
           "--tensor-model-parallel-size: expected a value behind it, found $TP" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size --bf16\n",
@@ -339,6 +350,102 @@ START_TEST(test_what_may_come_to_nothing)
             ck_assert_msg(strncmp(read.unknown[0], cases[i].listed, strlen(cases[i].listed)) == 0, "%s",
                           read.unknown[0]);
         arena_free(&arena);
+    }
+}
+END_TEST
+
+/* What scripts ask of where they run is the cluster's, or what their lines for Slurm say; arguments are set by set --.
+ */
+START_TEST(test_places)
+{
+    static const struct {
+        const char *text;
+        struct shell_place place;
+        const char *value; /* of T; "": it is not known */
+    } cases[] = {
+        { "T=$SLURM_NNODES-$SLURM_GPUS_PER_NODE-$SLURM_NTASKS\n", { 32, 4 }, "32-4-128" },
+        { "T=$SLURM_JOB_NUM_NODES-${SLURM_GPUS_ON_NODE}-$SLURM_NPROCS\n", { 2, 8 }, "2-8-16" },
+        { "T=$SLURM_NNODES\n", { 0, 0 }, "" },
+        { "#SBATCH --nodes=4 --ntasks-per-node 1\n#SBATCH --gpus-per-node=h100:8\n"
+          "T=$SLURM_NNODES-$SLURM_GPUS_PER_NODE-$SLURM_NTASKS-$SLURM_NTASKS_PER_NODE\n",
+          { 0, 0 },
+          "4-8-4-1" },
+        { "#SBATCH -N 4\n#SBATCH --ntasks-per-node=8\n#SBATCH -n 6 --gpus-per-node 2\n"
+          "T=$SLURM_NNODES-$SLURM_NTASKS-$SLURM_GPUS_PER_NODE\n",
+          { 0, 0 },
+          "4-6-2" },
+        { "#SBATCH --nodes=4 --ntasks-per-node=1 --gpus-per-node=2\n"
+          "T=$SLURM_NNODES-$SLURM_NTASKS-$SLURM_GPUS_PER_NODE\n",
+          { 16, 8 },
+          "16-16-8" },
+        { "#SBATCH --nodes=none --gpus-per-node\nT=$SLURM_NNODES$SLURM_GPUS_PER_NODE\n", { 0, 0 }, "" },
+        { "T=$(nvidia-smi -L | wc -l)\n", { 1, 8 }, "8" },
+        { "T=`python -c \"import torch; print(torch.cuda.device_count())\"`\n", { 1, 4 }, "4" },
+        { "T=$(nvidia-smi -L | wc -l)\n", { 0, 0 }, "" },
+        { "T=$(nvidia-smi)\n", { 1, 8 }, "" },
+        { "set -- 1 2 3\nT=$3-$#-$*; shift; T=$T-$1\n", { 0, 0 }, "3-3-1 2 3-2" },
+        { "set -- 1 2 3 4 5 6 7 8 9 ten 11 12\nT=${10}-$10-${12}\n", { 0, 0 }, "ten-10-12" },
+        { "f() { set -- 5 6; T=$2$1; }; f 1\n", { 0, 0 }, "65" },
+        { "set -- $X; set -e; T=$1\n", { 0, 0 }, "" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct shell_script script;
+        struct error err = { 0 };
+        ck_assert_msg(shell_read(&script, &arena, "args", cases[i].text, strlen(cases[i].text), &cases[i].place, &err),
+                      "%s", err.message);
+        ck_assert_str_eq(shell_value(&script, "T"), cases[i].value);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
+/* A script that starts a recipe of Megatron-Bridge, as its examples for Slurm do. */
+START_TEST(test_recipes_of_scripts)
+{
+    static const char begin[] = "#!/bin/bash\nCONFIGS=(\"2,1,1\" \"1,1,1\")\nfor CONFIG in \"${CONFIGS[@]}\"; do\n",
+                      body[] = "  IFS=',' read -r TP PP CP <<< \"$CONFIG\"\n  O=\" \\\n    model.seq_length=$SEQ \\\n"
+                               "  train.global_batch_size=128 model.tensor_model_parallel_size=$TP \\\n"
+                               "  model.pipeline_model_parallel_size=$PP model.context_parallel_size=$CP\n\"\n"
+                               "  C=\"uv run --no-sync run_recipe.py --recipe llama3_8b_pretrain_config\"\n"
+                               "  srun bash -c \"$C $O\"\ndone\n";
+    const struct target *bridge = target_find("megatron-bridge");
+    struct arena arena = { 0 };
+    char text[1024];
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "%sSEQ=4096\n%s", begin, body);
+        struct launch_read read = read_text(bridge, &arena, i ? "launch" : "a.sh", text);
+        ck_assert_int_eq(read.launch.tensor, 2);
+        ck_assert_int_eq(read.launch.pipeline, 1);
+        ck_assert_int_eq(read.launch.sequence, 4096);
+        ck_assert_int_eq(read.launch.batch, 128);
+        ck_assert_ptr_nonnull(read.model);
+        ck_assert_int_eq(read.unknown_count, 1);
+        ck_assert_str_eq(read.unknown[0], "for CONFIG in 2,1,1 1,1,1 (line 3: read once, with 2,1,1)");
+        model_free(read.model);
+    }
+    snprintf(text, sizeof text, "%s%s", begin, body);
+    check_refusal(bridge, "a.sh", text, "a.sh: model.seq_length=: expected a value behind it, found none");
+    check_refusal(bridge, "a.sh", "run.py --recipe x model.seq_length=x\n",
+                  "a.sh: --seq-length: expected a whole number, found \"x\"");
+    check_refusal(bridge, "a.sbatch", "echo 'x\n", "a.sbatch:1: a quote ' that ends nowhere");
+    check_refusal(bridge, "a.slurm", "echo x\n", "expected a recipe of Megatron-Bridge");
+    arena_free(&arena);
+}
+END_TEST
+
+/* What Megatron-LM refuses of numbers says them, and what would do. */
+START_TEST(test_numbers_of_refusals)
+{
+    static const char *const refused[][2] = {
+        { "--num-layers 12 --pipeline-model-parallel-size 8", "found: 12 layers and 8 stages (layout)" },
+        { "--num-layers 32 --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --num-experts 8",
+          "found: 8 over 2 of data; it takes a multiple of 32 devices (ep-divides-data; " },
+    };
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "torchrun --nproc_per_node 8 p.py --micro-batch-size 1 %s\n", refused[i][0]);
+        check_refusal(megatron(), "a.sh", text, refused[i][1]);
     }
 }
 END_TEST
@@ -401,6 +508,9 @@ static Suite *target_scripts_suite(void)
     CHECK_ADD(suite, test_as_bash);
     CHECK_ADD(suite, test_what_comes_to_nothing);
     CHECK_ADD(suite, test_what_may_come_to_nothing);
+    CHECK_ADD(suite, test_places);
+    CHECK_ADD(suite, test_recipes_of_scripts);
+    CHECK_ADD(suite, test_numbers_of_refusals);
     CHECK_ADD(suite, test_too_many_options);
     CHECK_ADD(suite, test_what_is_listed);
     return suite;

@@ -239,6 +239,36 @@ START_TEST(files_that_options_name_are_read)
 }
 END_TEST
 
+START_TEST(optimizers_settings_are_read_by_name)
+{
+    static const struct {
+        const char *name, *text, *unknown; /* NULL: nothing is */
+    } cases[] = {
+        { "a.toml",
+          "[optimizer]\nname = \"AdamW\"\nlr = 3e-4\nbeta1 = 0.9\neps = 1e-8\nweight_decay = 0.1\n"
+          "implementation = \"fused\"\nearly_step_in_backward = false\n",
+          NULL },
+        { "a.toml", "[optimizer]\nearly_step_in_backward = true\n", "optimizer.early_step_in_backward = true" },
+        { "a.toml", "[optimizer]\nimplementation = \"fused_opt_states_bf16\"\n",
+          "optimizer.implementation = fused_opt_states_bf16" },
+        { "a.toml", "[optimizer]\nmomentum_dtype = \"bfloat16\"\n", "optimizer.momentum_dtype = bfloat16" },
+        { "a.py", "config.optimizer = OptimizersContainer.Config(lr=3e-4)\n", NULL },
+        { "a.py", "config.optimizer = default_adamw(lr=3e-4)\n", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        char text[400];
+        snprintf(text, sizeof text, "%s%s", cases[i].text, i < 4 ? "[training]\nseq_len = 2048\n" : "");
+        struct launch_read r = read_text(titan, &arena, cases[i].name, text);
+        ck_assert_int_eq(r.unknown_count, cases[i].unknown != NULL);
+        if (cases[i].unknown)
+            ck_assert_str_eq(r.unknown[0], cases[i].unknown);
+        model_free(r.model);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 START_TEST(recipes_of_users_are_read)
 {
     struct arena arena = { 0 };
@@ -289,6 +319,11 @@ static const struct {
     { "a.toml", "[parallelism]\ntensor_parallel_degree = 1.5\n", "found 1.5" },
     { "a.toml", "[parallelism]\ntensor_parallel_degree = -1\n", "found -1" },
     { "a.toml", "[parallelism]\ndata_parallel_shard_degree = 0\n", "expected -1, 1 or more, found 0" },
+    { "a.toml", "[training]\nseq_len = 2048\n[optimizer]\nname = \"Muon\"\n",
+      "a.toml:4:1: optimizer.name: expected AdamW or Adam, found Muon: use cleave estimate MODEL --framework "
+      "torchtitan --optimizer muon" },
+    { "a.toml", "[optimizer]\nname = \"Adam8bit\"\n", "--framework torchtitan --moments 8bit" },
+    { "a.toml", "[optimizer]\nname = \"Dion\"\n", "expected AdamW or Adam, found Dion, which is not planned" },
     { "a.toml", "[training]\nglobal_batch_size = 12\n[parallelism]\ndata_parallel_shard_degree = 1\n",
       "training.global_batch_size 12: expected a multiple of local_batch_size 8 x data-parallel ranks 1" },
     { "a.toml", "[training]\nseq_len = 2050\n[parallelism]\ntensor_parallel_degree = 8\n",
@@ -332,8 +367,7 @@ static const struct {
       "two.py: several configurations: a, b, c; give one of them alone" },
     { "a.sh", "A=( --x 1\n", "a.sh:2: a list that begins with ( ends nowhere" },
     { "a.sh", "F=bad\ntrain \\\n  --training.seq_len $F\n", "a.sh:3:3: training.seq_len: expected a whole number" },
-    { "a.sh", "train --b 1 --a 1\nS=seq_len\ntrain --training.$S bad --a 2\n",
-      "a.sh:3:1: training.seq_len: expected" },
+    { "a.sh", "train --b 1 --a 1\nS=seq_len\ntrain --training.$S bad --a 2\n", "a.sh:3:1: training.seq_len: expected" },
     { "a.sh", "train 'x\n", "a.sh:1: a quote ' that ends nowhere" },
     { "a.py", "config.training.seq_len = [1, 2\n", "expected a closing bracket, found the end" },
     { "a.py", "return Trainer.Config(a=1\n", "a.py:2:1: expected , or ) behind an argument" },
@@ -472,6 +506,7 @@ static Suite *target_torchtitan_suite(void)
     CHECK_ADD(s, toml_of_older_releases_is_read);
     CHECK_ADD(s, options_of_a_script_are_read);
     CHECK_ADD_LOOP(s, files_that_options_name_are_read, sizeof named_files / sizeof *named_files);
+    CHECK_ADD(s, optimizers_settings_are_read_by_name);
     CHECK_ADD(s, recipes_of_users_are_read);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);

@@ -408,13 +408,48 @@ static bool read_rest(struct titan_reading *r)
     return true;
 }
 
+/* AdamW alone is told to torchtitan; what its configurations call others is refused with how these are priced.
+ * training.dtype says what it keeps. */
+static bool read_optimizer(struct titan_reading *r)
+{
+    static const struct {
+        const char *of_name, *instead;
+    } others[] = { { "Muon", "--optimizer muon" },
+                   { "muon", "--optimizer muon" },
+                   { "8bit", "--moments 8bit" },
+                   { "SGD", "--optimizer sgd" },
+                   { "sgd", "--optimizer sgd" } };
+    static const char *const usual[] = { "fused", "foreach", "for-loop", NULL }, *const no[] = { "false", NULL };
+    const struct setting *name = settings_take(&r->settings, "optimizer.name"),
+                         *call = settings_take(&r->settings, "optimizer"), *said = name ? name : call;
+    settings_keep_unusual(&r->settings, "optimizer.implementation", usual);
+    settings_keep_unusual(&r->settings, "optimizer.early_step_in_backward", no);
+    if (!said)
+        return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strstr(said->value, others[i].of_name))
+            return setting_fail(&r->settings, said, r->err,
+                                "expected AdamW or Adam, found %.40s: use cleave estimate MODEL --framework torchtitan "
+                                "%s",
+                                said->value, others[i].instead);
+    return strstr(said->value, "Adam") || strstr(said->value, "adam") ||
+           (!name && strstr(said->value, "OptimizersContainer")) ||
+           setting_fail(&r->settings, said, r->err, "expected AdamW or Adam, found %.40s, which is not planned",
+                        said->value);
+}
+
 /* Understood, and without effect on time and memory. */
 static const char *const ignored[] = { "job.",
                                        "profil",
                                        "metrics.",
                                        "tokenizer",
                                        "dataloader",
-                                       "optimizer",
+                                       "optimizer.lr",
+                                       "optimizer.beta",
+                                       "optimizer.eps",
+                                       "optimizer.weight_decay",
+                                       "optimizer.implementation",
+                                       "optimizer.early_step_in_backward",
                                        "lr_scheduler",
                                        "checkpoint.",
                                        "comm.",
@@ -491,14 +526,16 @@ static bool refuse_unknown_batch(const struct titan_reading *r)
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                 struct error *err)
 {
-    struct titan_reading r = { .settings = { .arena = arena, .name = name }, .out = out, .arena = arena, .err = err };
+    struct titan_reading r = {
+        .settings = { .arena = arena, .name = name, .place = &out->place }, .out = out, .arena = arena, .err = err
+    };
     launch_read_begin(out);
     r.form = form_of(name, text, length);
     bool good = r.form == TITAN_TOML     ? settings_read_toml(&r.settings, text, length, err)
                 : r.form == TITAN_RECIPE ? settings_read_python(&r.settings, text, length, err)
                                          : settings_read_flags(&r.settings, text, length, err) && read_named(&r);
     good = good && titan_read_base(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) &&
-           read_pipeline(&r) && read_batch(&r) && read_checkpoints(&r) && read_rest(&r);
+           read_pipeline(&r) && read_batch(&r) && read_checkpoints(&r) && read_rest(&r) && read_optimizer(&r);
     if (good)
         out->ignored_count += settings_take_all(&r.settings, ignored);
     good = good && refuse_unknown_batch(&r);

@@ -1,0 +1,85 @@
+/* Where a script runs: what it asks of Slurm, whose lines it may state itself, and of the devices of a node. A cluster
+ * that is known goes over the script's lines, which its user changes for it. */
+#include "targets/shell_expand.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool set_number(struct shell *s, const char *name, int64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)number);
+    const char *kept = arena_strdup(s->arena, digits);
+    return kept ? shell_set(s, name, strlen(name), kept, false) : fail_memory(s->err);
+}
+
+static bool set_nodes(struct shell *s, int64_t nodes)
+{
+    return set_number(s, "SLURM_NNODES", nodes) && set_number(s, "SLURM_JOB_NUM_NODES", nodes);
+}
+
+static bool set_devices(struct shell *s, int64_t each)
+{
+    return set_number(s, "SLURM_GPUS_PER_NODE", each) && set_number(s, "SLURM_GPUS_ON_NODE", each);
+}
+
+static bool set_tasks(struct shell *s, int64_t tasks)
+{
+    return set_number(s, "SLURM_NTASKS", tasks) && set_number(s, "SLURM_NPROCS", tasks);
+}
+
+bool shell_place_begin(struct shell *s)
+{
+    int64_t nodes = s->place.nodes, each = s->place.node_devices;
+    return nodes == 0 || (set_nodes(s, nodes) && set_devices(s, each) && set_tasks(s, nodes * each));
+}
+
+/* The number behind "=" or in the next word, of "a100:4" the last; 0: there is none. */
+static int64_t number_of(const struct shell_words *words, int index, const char *option)
+{
+    size_t length = strlen(option);
+    const char *word = words->words[index], *value = NULL;
+    if (strncmp(word, option, length) == 0)
+        value = word[length] == '='                             ? word + length + 1
+                : word[length] == 0 && index + 1 < words->count ? words->words[index + 1]
+                                                                : NULL;
+    const char *colon = value ? strrchr(value, ':') : NULL;
+    long long number = value ? strtoll(colon ? colon + 1 : value, NULL, 10) : 0;
+    return number > 0 && number <= 1 << 20 ? number : 0;
+}
+
+bool shell_place_line(struct shell *s, const struct shell_words *words)
+{
+    bool known = s->place.nodes > 0, good = true;
+    for (int i = 1; i < words->count && good; i++) {
+        int64_t nodes = number_of(words, i, "--nodes"), each = number_of(words, i, "--gpus-per-node"),
+                tasks = number_of(words, i, "--ntasks"), tasks_each = number_of(words, i, "--ntasks-per-node");
+        nodes = nodes > 0 ? nodes : number_of(words, i, "-N");
+        tasks = tasks > 0 ? tasks : number_of(words, i, "-n");
+        good = (nodes == 0 || known || set_nodes(s, nodes)) && (each == 0 || known || set_devices(s, each)) &&
+               (tasks == 0 || set_tasks(s, tasks)) &&
+               (tasks_each == 0 || set_number(s, "SLURM_NTASKS_PER_NODE", tasks_each));
+        s->counts_tasks = s->counts_tasks || tasks > 0;
+    }
+    const char *nodes = shell_value(s->script, "SLURM_NNODES"), *each = shell_value(s->script, "SLURM_NTASKS_PER_NODE");
+    return good &&
+           (s->counts_tasks || !nodes || !each || set_tasks(s, strtoll(nodes, NULL, 10) * strtoll(each, NULL, 10)));
+}
+
+static bool holds(const char *text, size_t length, const char *word)
+{
+    size_t of_word = strlen(word);
+    for (size_t i = 0; i + of_word <= length; i++)
+        if (memcmp(text + i, word, of_word) == 0)
+            return true;
+    return false;
+}
+
+bool shell_counts_devices(const char *command, size_t length)
+{
+    static const char *const lists[] = { "nvidia-smi", "rocm-smi" };
+    bool counts = holds(command, length, "cuda.device_count()");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        counts = counts || (holds(command, length, lists[i]) && holds(command, length, "wc -l"));
+    return counts;
+}
