@@ -316,12 +316,17 @@ static bool look_here(struct view *v, struct discovery *found, struct error *err
         discover_topology(found, &machine->topology, &v->device, nodes_of(v), "the driver of this machine (NVML)");
         return true;
     }
-    fprintf(v->in->cli->talk, "%s: the cores of the processor are the devices\n",
-            has_gpus  ? "--device cpu, although there are GPUs"
-            : present ? "no GPU was found (NVIDIA's driver names none)"
-                      : "no GPU was found (no libnvidia-ml.so.1)");
+    const char *why = has_gpus  ? "--device cpu, although there are GPUs"
+                      : present ? "no GPU was found (NVIDIA's driver names none)"
+                                : "no GPU was found (no libnvidia-ml.so.1)";
     if (!find_device(v->in, v->options->device ? v->options->device : "cpu", &v->device, err))
         return false;
+    if (v->options->device && !wants_cores(v) && !v->options->measure)
+        return fail(err,
+                    "--device %s: %s: expected a node with its GPUs; without one type --cluster 1x8:%s where that is "
+                    "planned for",
+                    v->options->device, why, v->options->device);
+    fprintf(v->in->cli->talk, "%s: the cores of the processor are the devices\n", why);
     discover_plain(found, &v->device, nodes_of(v), host_core_count(), "the cores of this machine");
     return true;
 }

@@ -540,7 +540,7 @@ static bool read_objective(const struct plan_arguments *a, struct inputs *in, st
     if (out->kind != OBJECTIVE_TIME && (a->pareto || batches))
         return fail(err, "--objective %s: give it without %s, which chooses by time", a->objective,
                     batches ? "--batch auto" : "--pareto");
-    return out->kind != OBJECTIVE_COST || prices_need(prices, in->cluster, "--objective cost", err);
+    return (out->kind != OBJECTIVE_COST && !prices->count) || prices_need(prices, in->cluster, "a step's cost", err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

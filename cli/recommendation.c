@@ -97,11 +97,18 @@ static void print_asked(const struct cli *cli, const struct recommendation *r)
     fprintf(cli->out, "; the %s is sought\n", goal_names[r->goal]);
 }
 
+/* Writes a sum, or what it is more than where the step is bounded alone. */
+static void write_sum(char out[TEXT_NUMBER_BYTES], const char *least, double value)
+{
+    char number[TEXT_NUMBER_BYTES];
+    snprintf(out, TEXT_NUMBER_BYTES, "%s%s", least, spending_number(number, value));
+}
+
 static void print_offer(const struct cli *cli, const struct recommendation *r, const struct offer *o, int width,
                         bool best)
 {
     char step[TEXT_NUMBER_BYTES], all[TEXT_NUMBER_BYTES], money[TEXT_NUMBER_BYTES] = "", each[TEXT_NUMBER_BYTES] = "",
-                                                          energy[TEXT_NUMBER_BYTES] = "";
+                                                          energy[TEXT_NUMBER_BYTES] = "", rate[TEXT_NUMBER_BYTES];
     const struct spending *s = &o->spending;
     bool known = o->step_ns > 0, bound = !known && o->bound_s > 0, priced = has_prices(r);
     const char *least = bound ? ">" : "";
@@ -112,14 +119,14 @@ static void print_offer(const struct cli *cli, const struct recommendation *r, c
         return;
     }
     if (s->dollars_per_hour >= 0) {
-        spending_number(money, spending_dollars(s) * steps);
-        spending_number(each, spending_per_billion(s, spending_dollars(s)));
+        write_sum(money, least, spending_dollars(s) * steps);
+        write_sum(each, least, spending_per_billion(s, spending_dollars(s)));
     }
     if (s->watts > 0)
-        spending_number(energy, spending_per_billion(s, spending_kwh(s)));
+        write_sum(energy, least, spending_per_billion(s, spending_kwh(s)));
     fprintf(cli->out, " %1s%9s ", least, text_duration_ns(step, (int64_t)(s->step_s * 1e9)));
     if (known)
-        fprintf(cli->out, "%10.4g", s->tokens / s->step_s);
+        fprintf(cli->out, "%10s", spending_number(rate, s->tokens / s->step_s));
     else
         fprintf(cli->out, "%10s", "");
     fprintf(cli->out, " %1s%9s", least, amount_duration_text(all, s->step_s * steps));

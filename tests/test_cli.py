@@ -471,10 +471,13 @@ def discovers(folder):
     check("discover a driver's GPUs: pairs", [(level["fanout"], level["shared"]) for level in here["levels"]] == [(2, False), (2, True)])
     expect("discover unknown GPUs", 2, "--device NAME .* for NVIDIA H100 96GB, found none; nearest: .*h100-sxm", "discover", env={**driver, "CLEAVE_NVML_NAME": "NVIDIA H100 96GB"})
     expect("discover without a driver behind the library", 1, "cannot read the driver: Driver Not Loaded", "discover", env=driver)
-    expect("discover for no device", 2, 'did you mean "a100-pcie-40", "a100-pcie-80"\\?', *pairs[:3], "--device", "a100-pcie")
-    measured, entry = folder / "measured.json", folder / "entry.json"
     # meson lets tests find the double of the driver's library: then GPUs would be asked for
     alone = {"LD_LIBRARY_PATH": ":".join(p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p and pathlib.Path(p).name != "tests")}
+    without = run("discover", "--device", "h100-sxm", env=alone)
+    check("discover a GPU where there is none", "the driver of this machine" in without.stderr or
+          (without.returncode == 2 and "expected a node with its GPUs; without one type --cluster 1x8:h100-sxm" in without.stderr), without)
+    expect("discover for no device", 2, 'did you mean "a100-pcie-40", "a100-pcie-80"\\?', *pairs[:3], "--device", "a100-pcie")
+    measured, entry = folder / "measured.json", folder / "entry.json"
     found = expect("discover --measure", 0, "", "discover", "--measure", "--sizes", "8,32,128", "--time-limit", "1", "-o", measured,
                    "--device-entry", entry, env=alone)
     device = json.loads(entry.read_text())

@@ -59,6 +59,8 @@ def cheapest(folder):
         check(f"{cluster}: the cheapest", plan["context"]["cluster"]["source"] == least["cluster"] and near(plan["predicted"]["step_s"], least["step_s"]))
         check(f"{cluster}: the whole and one device were looked at", {cluster} < {part["cluster"] for part in tried} and min(part["devices"] for part in tried) == 1)
         expect(f"{cluster}: check", 0, "the certificate holds", "check", file)
+    expect("prices of other devices alone", 2, "a step's cost needs what a device costs for an hour: give --price cpu=DOLLARS$", "plan", *JOB, "--cluster", "1x2:cpu",
+           "--price", "a100-sxm-80=2")
     expect("a price that lacks", 2, "give --price h100-sxm=DOLLARS", "plan", "gpt2", "--batch", 8, "--cluster", "1x2:h100-sxm", "--objective", "cost")
     expect("an objective that is none", 2, "expected one of time, cost, memory", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "speed")
     expect("objectives and --pareto", 2, "give it without --pareto", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "memory", "--pareto", "memory")
@@ -107,6 +109,10 @@ def recommends(_folder):
             elif meets and c["verdict"] == "no better" and found["goal"] == "cheapest":
                 check(f"{c}: is no cheaper", money >= min(serving)[0])
         check(f"{target} {words}: the best ({serving}, {found['best']})", found["best"] == min(serving)[2])
+    # a step that is bounded alone bounds sums; rates are written out
+    shown = run("recommend", *job, "--among", "1x1:a10,l40s", "--tokens", "1T", "--budget", 1, "--price", "l40s=0.9,a10=0.5").stdout
+    bounded = [line for line in shown.splitlines() if " > " in line]
+    check("sums of bounds", len(bounded) > 0 and all(re.search(r" >[\d.]+ +>[\d.]+ ", line) for line in bounded) and not re.search(r"\de\+0", shown.split("\n", 1)[1]))
     # tokens: a whole training is as many steps as hold them
     found = answer("recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", "30d", "--price", "l40s=1")
     only = found["candidates"][0]

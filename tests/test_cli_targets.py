@@ -414,11 +414,12 @@ def laid_out(folder):
 
 def followed():
     """What is advised costs what was said when it is done, and can be written as it was told."""
-    launch = "--recipe llama3_8b_pretrain_config train.global_batch_size=64"
+    launch = "--recipe llama3_8b_pretrain_config train.global_batch_size=64 train.micro_batch_size=2"
     code, out, err = cleave("estimate", "--from", "megatron-bridge", launch, "--cluster", "1x2:h100-sxm", "--json")
-    advice = json.loads(out)["launch"]["changes"][0]
+    changes = json.loads(out)["launch"]["changes"]
     words = "offload optimizer (with the precision-aware one), recompute full of the first 24 of each piece's blocks"
-    check("what makes it fit", code == 3 and advice["change"] == words, (code, advice, err))
+    advice = next((change for change in changes if change["change"] == words), {"step_s": 1})
+    check("what makes it fit", code == 3 and "change" in advice, (code, changes, err))
     launch += (" optimizer.use_precision_aware_optimizer=True optimizer.optimizer_cpu_offload=True model.recompute_granularity=full "
                "model.recompute_method=block model.recompute_num_layers=24")
     code, out, err = cleave("estimate", "--from", "megatron-bridge", launch, "--cluster", "1x2:h100-sxm", "--json")
