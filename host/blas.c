@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 /* putenv() */
 #include "base/num.h"
 #include "host/blas.h"
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,40 +51,47 @@ static bool take(void *library)
            find(library, "openblas_get_config", &blas.config) && find(library, "openblas_get_corename", &blas.core);
 }
 
-/* Whether it ends well, and answers false, when it is done in another process. Where memory is short OpenBLAS does not
- * fail: loaded, it dies; asked for a product, it asks for its buffer again and again. Where no process can be started
- * nothing is known against it. */
-static bool ends_well(double limit_s, void (*body)(void *context, int index, void *answer), void *context)
+/* Whether it ends well when it is done in another process. Where memory is short OpenBLAS does not fail: loaded, it
+ * dies; asked for a product, it asks for its buffer again and again. Where no process can be started nothing is known
+ * against it. */
+static bool ends_well(double limit_s, void (*body)(void *context, int index, void *answer), void *context, void *answer,
+                      size_t answer_bytes)
 {
-    bool answer = true;
     enum apart_end end = APART_DIED;
     struct error none = { 0 };
-    return !apart_for(1, limit_s, 1, body, context, &answer, sizeof answer, &end, &none) ||
-           (end == APART_ANSWERED && !answer);
+    return !apart_for(1, limit_s, 1, body, context, answer, answer_bytes, &end, &none) || end == APART_ANSWERED;
 }
+
+struct trial {
+    bool died;
+    char core[32]; /* that OpenBLAS takes this processor for */
+};
 
 static void try_to_load(void *context, int index, void *answer)
 {
     (void)context, (void)index;
-    load();
-    *(bool *)answer = died;
+    struct trial *trial = answer;
+    if (take(load()))
+        snprintf(trial->core, sizeof trial->core, "%s", blas.core());
+    trial->died = died;
 }
 
+/* Loads the library once, as the trial did: for its second time, or for another variable of the environment, it would
+ * ask for memory that the trial has not found. So the variable is there before, under another name. */
 static void open_once(void)
 {
-    bool avx2, avx512;
+    static char setting[64] = "CLEAVE_CORETYPE=";
+    bool avx2, avx512, chosen = getenv("OPENBLAS_CORETYPE");
+    struct trial trial = { 0 };
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("OMP_NUM_THREADS", "1", 0);
-    died = !ends_well(LOAD_TRIAL_S, try_to_load, NULL);
-    void *library = died ? NULL : load();
-    is_open = take(library);
+    putenv(setting);
+    died = !ends_well(LOAD_TRIAL_S, try_to_load, NULL, &trial, sizeof trial) || trial.died;
     blas_core_extensions(&avx2, &avx512);
-    const char *core = is_open && !getenv("OPENBLAS_CORETYPE") ? blas_core_instead(blas.core(), avx2, avx512) : NULL;
-    if (!core)
-        return;
-    setenv("OPENBLAS_CORETYPE", core, 1); /* which is read when the library is loaded */
-    dlclose(library);
-    is_open = take(load());
+    const char *core = chosen ? NULL : blas_core_instead(trial.core, avx2, avx512);
+    if (core)
+        snprintf(setting, sizeof setting, "OPENBLAS_CORETYPE=%s", core);
+    is_open = !died && take(load());
 }
 
 const struct blas *blas_open(void)
@@ -113,7 +121,8 @@ bool blas_reserve(int callers, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s", blas_absence());
     if (!is_open || count <= reserved || !take_buffer || !give_buffer)
         return true;
-    if (!ends_well(BUFFER_TRIAL_S, take_buffers, &count))
+    bool none;
+    if (!ends_well(BUFFER_TRIAL_S, take_buffers, &count, &none, sizeof none))
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory: OpenBLAS needs a buffer for each of %d ranks", count);
     take_buffers(&count, 0, NULL);
     reserved = count;

@@ -531,6 +531,34 @@ START_TEST(gradients_are_reduced_in_place)
 }
 END_TEST
 
+static int fetch_count(const struct job *job)
+{
+    int count = 0;
+    for (int i = 0; i < job->program->stages[0].instr_count; i++)
+        count += job->program->stages[0].instrs[i].op == OP_FETCH;
+    return count;
+}
+
+/* Where a gradient lies does not change that its state is copied from the host and back, once each step. */
+START_TEST(states_of_gradients_in_place_are_offloaded)
+{
+    struct framework places = framework_of(", \"reduces_in_place\": true"), beside = framework_of("");
+    union fixed u = fixed_none();
+    u.stages = 1;
+    u.data = 2;
+    u.zero = 1;
+    u.offload = OFFLOAD_OPTIMIZER;
+    struct job job = job_of(NULL, &places, u, DTYPE_BF16), plain = job_of(NULL, &beside, u, DTYPE_BF16);
+    struct error err = { 0 };
+    ck_assert_msg(verify_program(job.program, &err), "%s", err.message);
+    ck_assert_int_gt(fetch_count(&job), 0);
+    ck_assert_int_eq(fetch_count(&job), fetch_count(&plain));
+    ck_assert_int_eq(step_ns(&job, NULL), step_ns(&plain, NULL));
+    job_close(&job);
+    job_close(&plain);
+}
+END_TEST
+
 static Suite *framework_suite(void)
 {
     Suite *suite = suite_create("framework");
@@ -539,6 +567,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, hosts_wait_for_routings);
     CHECK_ADD(suite, hosts_list_ranks_and_wait_before_gathers);
     CHECK_ADD(suite, gradients_are_reduced_in_place);
+    CHECK_ADD(suite, states_of_gradients_in_place_are_offloaded);
     CHECK_ADD(suite, exchanges_are_beside_the_other_pass);
     CHECK_ADD(suite, tokens_are_sent_once_to_a_rank);
     CHECK_ADD(suite, tokens_are_sent_once_to_a_node);

@@ -159,7 +159,8 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
     return 0;
 }
 
-/* A temporary keeps the element size that it was given. */
+/* A temporary keeps the element size that it was given. What is made like a gradient that is reduced in place has bytes
+ * of its own. */
 int lower_add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
@@ -172,6 +173,7 @@ int lower_add_buffer(struct lowering *l, struct buffer buffer)
     int number = reused >= 0 ? reused : program->buffer_count;
     if (buffer.kind != BUFFER_TEMPORARY)
         buffer.element_bytes = (uint8_t)element_size(l, &buffer);
+    buffer.in_place = buffer.in_place && buffer.kind == BUFFER_GRADIENT;
     buffer.stage = l->stage;
     buffer.offset = -1;
     if (buffer.is_weight)

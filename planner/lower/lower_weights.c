@@ -150,7 +150,6 @@ static void store_part(struct lowering *l, int weight, int number)
         optimizer_gradient_bytes(&l->plan->optimizer, l->graph->keeping.narrow_gradients, l->plan->dtype) == 4;
     buffer.persistent = !buffer.in_place;
     part->gradient = lower_add_buffer(l, buffer);
-    buffer.in_place = false;
     buffer.persistent = true;
     if (optimizer_bytes_per_element(&l->plan->optimizer, l->plan->dtype, &l->graph->weights[weight]) == 0)
         return;
@@ -359,7 +358,6 @@ static int *gradient_place(struct lowering *l, int segment, int index, int round
         struct buffer buffer = *buffer_at(l, part->gradient);
         buffer.kind = BUFFER_WEIGHT_GRADIENT;
         buffer.layout = use->gradient;
-        buffer.in_place = false;
         buffer.persistent = w->zero == 1;
         buffer.micro = w->zero == 1 ? -1 : site->micro;
         part->full = lower_add_buffer(l, buffer);

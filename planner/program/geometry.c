@@ -338,8 +338,8 @@ int64_t buffer_bytes_of(const struct program *program, const struct buffer *buff
 int geometry_state_buffer(const struct program *program, int gradient_buffer)
 {
     int next = gradient_buffer + 1;
-    bool kept = program->buffers[gradient_buffer].persistent && next < program->buffer_count;
-    return kept && program->buffers[next].kind == BUFFER_STATE ? next : -1;
+    bool more = program->buffers[gradient_buffer].kind == BUFFER_GRADIENT && next < program->buffer_count;
+    return more && program->buffers[next].kind == BUFFER_STATE ? next : -1;
 }
 
 const struct buffer *buffer_version_at(const struct buffer *buffer, int64_t updates)
