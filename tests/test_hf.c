@@ -290,6 +290,11 @@ START_TEST(adapters_are_those_of_peft)
         "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":128,\"num_attention_heads\":4,"
         "\"num_key_value_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256,\"num_local_experts\":4}";
     ck_assert_int_eq(trained(mixtral, "{\"r\":4,\"target_modules\":[\"q_proj\",\"gate_proj\"]}"), 2 * 2 * h * r);
+    static const char olmo[] =
+        "{\"model_type\":\"olmo\",\"hidden_size\":64,\"intermediate_size\":128,\"num_attention_heads\":4,"
+        "\"num_hidden_layers\":2,\"vocab_size\":256}";
+    ck_assert_int_eq(trained(olmo, "{\"r\":4,\"target_modules\":\"all-linear\"}"),
+                     2 * (4 * 2 * h * r + 3 * (h + f) * r));
     static const struct {
         const char *adapter, *message;
     } wrong[] = {
@@ -301,6 +306,7 @@ START_TEST(adapters_are_those_of_peft)
         { "{\"target_modules\":[\"q_proj\"],\"use_dora\":true}", "a.json:1:41: use_dora: only false is supported" },
         { "{\"target_modules\":[\"q_proj\"],\"peft_type\":\"IA3\"}", "a.json:1:42: peft_type: expected only \"LORA\"" },
         { "[]", "a.json:1:1: expected an object" },
+        { "{\"target_modules\":[\"q_proj\"],\"use_rslora\":1}", "a.json:1:43: use_rslora: expected true or false" },
         { "{\"target_modules\":[\"query_key_value\"]}",
           "a.json:1:19: target_modules: expected the name of a matrix that" },
         { "{\"target_modules\":[\"q_proj\"],\"init_lora_weights\":\"pissa\"}",

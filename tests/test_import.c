@@ -298,6 +298,20 @@ START_TEST(test_what_is_left_out_is_kept)
         model_free(copy);
         model_free(model);
     }
+    /* by a factor of 1 no mscale gives one; 1 needs none */
+    struct text notes = { 0 };
+    struct model_reading reading = { .notes = &notes };
+    static const char alone[] = "no setting of a launch says attention_factor 1.1 of yarn with factor 1";
+    const char *ones[] = { LLAMA(",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":1.0,\"attention_factor\":1}"),
+                           LLAMA(
+                               ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":1.0,\"attention_factor\":1.1}") };
+    for (int i = 0; i < 2; i++) {
+        model = NULL;
+        ck_assert_msg(model_read_as(&model, "c.json", ones[i], strlen(ones[i]), &reading, &err), "%s", err.message);
+        ck_assert_int_eq(notes.data && strstr(notes.data, alone), i);
+        model_free(model);
+    }
+    text_free(&notes);
     model = import(LLAMA(""));
     text = model_write(model, &length);
     ck_assert_ptr_null(strstr(text, "left_out"));
@@ -449,6 +463,8 @@ static const struct {
     { LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":@3,"
             "\"original_max_position_embeddings\":8192}"),
       "rope_scaling.high_freq_factor: expected at least low_freq_factor (4), found 3" },
+    { LLAMA(",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4,\"beta_fast\":@true}"),
+      "rope_scaling.beta_fast: expected a number" },
     { LLAMA(",\"rope_scaling\":@[]"), "rope_scaling: expected an object or null" },
     { LLAMA(",\"partial_rotary_factor\":@0.2"), "partial_rotary_factor: rotary positions turn pairs" },
     { LLAMA(",\"layer_types\":@[\"full_attention\"]"),

@@ -322,6 +322,8 @@ static const struct {
     { "a.toml", "[training]\nseq_len = 2048\n[optimizer]\nname = \"Muon\"\n",
       "a.toml:4:1: optimizer.name: expected AdamW or Adam, found Muon: use cleave estimate MODEL --framework "
       "torchtitan --optimizer muon" },
+    { "a.sh", "torchrun train.py --module llama3 --config llama3_8b\\\n activation_checkpoint:some\n",
+      "activation_checkpoint:some: expected none, selective or full" },
     { "a.toml", "[optimizer]\nname = \"Adam8bit\"\n", "--framework torchtitan --moments 8bit" },
     { "a.toml", "[optimizer]\nname = \"Dion\"\n", "expected AdamW or Adam, found Dion, which is not planned" },
     { "a.toml", "[training]\nglobal_batch_size = 12\n[parallelism]\ndata_parallel_shard_degree = 1\n",
