@@ -475,6 +475,24 @@ START_TEST(test_recipes_of_scripts)
         ck_assert_str_eq(read.unknown[0], "for CONFIG in 2,1,1 1,1,1 (line 3: read once, with 2,1,1)");
         model_free(read.model);
     }
+    static const char *const words[] = {
+        "torchrun run.py --recipe llama3_8b_pretrain_config logger.wandb_name=\"run #1\"",
+        "run.py --config=llama3_8b_pretrain_config logger.wandb_name=\"Bob's run; train.global_batch_size=8\"",
+        "A=llama3_8b; run.py --config ${A}_pretrain_config +logger.wandb_name='a \"b' --logger.x=\"4#\n(\"",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        snprintf(text, sizeof text,
+                 "run.py --recipe x\n%s ++model.tensor_model_parallel_size=2 model.context_parallel_size=1 "
+                 "\"cfg.train.x=a b\"\n",
+                 words[i]);
+        struct launch_read read = read_text(bridge, &arena, "a.sh", text);
+        ck_assert_int_eq(read.launch.tensor, 2);
+        ck_assert_int_eq(read.launch.context, 1);
+        ck_assert_int_eq(read.launch.batch, 512);
+        ck_assert_int_eq(read.unknown_count, 0);
+        model_free(read.model);
+    }
+    ck_assert_int_eq(read_text(bridge, &arena, "a.sh", "run.py train.x=1 --recipe\n").unknown_count, 1);
     snprintf(text, sizeof text, "%s%s", begin, body);
     check_refusal(bridge, "a.sh", text, "a.sh: model.seq_length=: expected a value behind it, found none");
     check_refusal(bridge, "a.sh", "run.py --recipe x model.seq_length=x\n",
