@@ -308,34 +308,32 @@ START_TEST(test_what_comes_to_nothing)
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
             char text[256], says[256];
             snprintf(text, sizeof text, "%s\ntorchrun --module torchtitan.train %s\n", cases[i][0], forms[k]);
-            snprintf(
-                says, sizeof says,
-                "training.seq_len: expected a whole number from 1 to 1073741824, found %s, which expands to nothing "
-                "here: write the value in its place, or set it before",
-                cases[i][1]);
+            snprintf(says, sizeof says,
+                     "training.seq_len (%s expands to nothing here: write the value in its place, or set it before): "
+                     "expected a whole number from 1 to 1073741824, found %s",
+                     cases[i][1], cases[i][1]);
             check_refusal(target_find("torchtitan"), "run.sh", text, says);
         }
     }
     /* in a string of arguments, as a function's argument, with more behind it, and in Megatron-LM's reader */
     static const char *const refused[][3] = {
         { "torchtitan", "A=\"--training.seq_len $T --training.steps 4\"\ntorchrun --module torchtitan.train $A\n",
-          "found $T, which expands" },
+          "($T expands to nothing" },
         { "torchtitan", "C=\"torchrun --training.seq_len \\\"$T\\\" --training.steps 4\"\neval \"$C\"\n",
-          "found $T, which expands" },
+          "($T expands to nothing" },
         { "torchtitan", "f() { torchrun \"$@\"; }\nf --training.seq_len $(nproc) --training.steps 4\n",
-          "found $(nproc ...), which expands" },
-        { "torchtitan", "torchrun --training.seq_len $((8 * N))\n", "found $((8 ...)), which expands" },
-        { "torchtitan", "torchrun --training.seq_len ${!N}\n", "found $N, which expands" },
-        { "torchtitan", "torchrun --training.seq_len $!\n", "found ${...}, which expands" },
-        { "torchtitan", "torchrun --training.seq_len ${N:-$M}\n", "found $N, which expands" },
-        { "torchtitan", "torchrun --training.enable_cpu_offload $N/x\n", "expected true or false, found $N/x, which" },
+          "($(nproc ...) expands" },
+        { "torchtitan", "torchrun --training.seq_len $((8 * N))\n", "($((8 ...)) expands" },
+        { "torchtitan", "torchrun --training.seq_len ${!N}\n", "($N expands" },
+        { "torchtitan", "torchrun --training.seq_len $!\n", "(${...} expands" },
+        { "torchtitan", "torchrun --training.seq_len ${N:-$M}\n", "($N expands" },
+        { "torchtitan", "torchrun --training.enable_cpu_offload $N/x\n", "($N/x expands" },
         { "torchtitan", "torchrun --module torchtitan.train --job.config_file $CONFIG --training.seq_len 4096\n",
-          "run.sh:1:36: job.config_file: expected the name of a file, found $CONFIG, which expands" },
+          "run.sh:1:36: job.config_file ($CONFIG expands" },
         { "deepspeed", "CONFIG=$1\ndeepspeed train.py --deepspeed $CONFIG --bf16\n",
-          "run.sh:2:20: deepspeed: expected the name of a file, found $CONFIG (the script's 1st argument), which "
-          "expands" },
+          "run.sh:2:20: deepspeed ($CONFIG (the script's 1st argument) expands to nothing here" },
         { "accelerate-fsdp2", "accelerate launch --config_file $DIR/fsdp.yaml train.py --bf16\n",
-          "config_file: expected the name of a file, found $DIR/fsdp.yaml, which expands" },
+          "config_file ($DIR/fsdp.yaml expands" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $TP --bf16\n",
           "--tensor-model-parallel-size: expected a value behind it, found $TP: write it there, or set it before" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $4 --bf16\n",
