@@ -70,9 +70,14 @@ void megatron_unset(struct megatron_args *args, const struct megatron_option *op
 /* Command line: the words behind a program, or with it. Options that are not understood go to `out`. */
 bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
                     const char *const *words, int count, struct error *err);
+/* Fails, and names what stands in the script where the option's value is to be. word: the value, or the option with it.
+ */
+bool megatron_fail_without_value(const char *name, const char *option, const char *word, struct error *err);
 /* Options of Megatron-LM that change neither time nor memory to speak of. */
 bool megatron_is_idle(const char *flag);
 
+/* How long the name that begins here is, with those of what it is a member of: cfg.model.hidden_size. */
+size_t megatron_path_length(const char *p, const char *end);
 /* Whether recipes are called so: llama3_70b_pretrain_config, qwen3_8b_sft_config, my_peft_128gpu_config. */
 bool megatron_is_recipe_name(const char *name, size_t length);
 /* Fails where the text has several recipes that none of it calls: read as one they would be a job that nobody has. */

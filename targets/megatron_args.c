@@ -425,12 +425,11 @@ static const char *value_at(const char *const *words, int count, int *i, int len
     return value && !shell_is_marked(value) ? value : NULL;
 }
 
-/* Names what stands in the script where the value is to be. */
-static bool fail_without_value(const char *name, const char *flag, const char *word, struct error *err)
+bool megatron_fail_without_value(const char *name, const char *option, const char *word, struct error *err)
 {
     struct text spelled = { 0 };
-    bool unset, marked = shell_unmark(&spelled, word + strcspn(word, "\1"), &unset);
-    fail(err, "%s: %s: expected a value behind it, found %s%s", name, flag,
+    bool unset, marked = shell_unmark(&spelled, shell_mark_in(word), &unset);
+    fail(err, "%s: %.200s: expected a value behind it, found %s%s", name, option,
          !marked          ? "none (a variable that is not set?)"
          : spelled.failed ? "a variable that is not set"
                           : spelled.data,
@@ -446,7 +445,7 @@ static bool set_option(struct megatron_args *args, const struct megatron_option 
         return megatron_set(args, option, arena, "", name, err);
     const char *value = value_at(words, count, i, length);
     if (!value)
-        return fail_without_value(name, option->flag, words[*i], err);
+        return megatron_fail_without_value(name, option->flag, words[*i], err);
     if (option->kind != MEGATRON_WORDS)
         return megatron_set(args, option, arena, value, name, err);
     struct text all = { 0 };

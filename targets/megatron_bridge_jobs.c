@@ -9,7 +9,7 @@ struct recipes {
     const char *text, *end;
 };
 
-static size_t path_length(const char *p, const char *end)
+size_t megatron_path_length(const char *p, const char *end)
 {
     const char *q = p;
     while (q < end && (isalnum((unsigned char)*q) || *q == '_' || *q == '.'))
@@ -49,13 +49,13 @@ static bool next_statement(const struct recipes *r, const char *p)
 /* Behind the parameters of the function whose name stands here; *given: one of them is cfg. */
 static const char *body_of(const struct recipes *r, const char *name, bool *given)
 {
-    const char *p = name + path_length(name, r->end);
+    const char *p = name + megatron_path_length(name, r->end);
     *given = false;
     for (int depth = 0; p < r->end && !next_statement(r, p); p++) {
         depth += (*p == '(') - (*p == ')');
         if (depth == 0)
             return p;
-        size_t length = path_length(p, r->end);
+        size_t length = megatron_path_length(p, r->end);
         *given = *given || (length == 3 && memcmp(p, "cfg", 3) == 0);
         p += length > 0 ? length - 1 : 0;
     }
@@ -71,7 +71,7 @@ static bool makes_config(const struct recipes *r, const char *name)
     if (given)
         return false;
     for (const char *end = r->end; p < end;) {
-        size_t length = path_length(p, end);
+        size_t length = megatron_path_length(p, end);
         if (next_statement(r, p))
             return false;
         if (length > 4 && memcmp(p, "cfg.", 4) == 0)
@@ -93,7 +93,7 @@ bool megatron_check_single(const char *name, const char *text, const char *end, 
     struct text names = { 0 };
     int count = 0, seen = 0;
     for (const char *p = r->text; p + 4 < r->end && count < SHOWN && seen < LOOKED_AT; p++) {
-        size_t length = memcmp(p, "def ", 4) == 0 ? path_length(p + 4, r->end) : 0;
+        size_t length = memcmp(p, "def ", 4) == 0 ? megatron_path_length(p + 4, r->end) : 0;
         const char *line = p; /* of which nothing but blanks stands before a definition */
         while (length > 0 && line > r->text && strchr(" \t", line[-1]))
             line--;

@@ -264,14 +264,6 @@ static const char *value_end(const char *p, const char *end, bool inside)
     return p;
 }
 
-static size_t path_length(const char *p, const char *end)
-{
-    const char *q = p;
-    while (q < end && (isalnum((unsigned char)*q) || *q == '_' || *q == '.'))
-        q++;
-    return (size_t)(q - p);
-}
-
 static bool read_settings(struct recipe *r, const char *p, const char *end, const char *around);
 static bool read_call(struct recipe *r, const char *value, const char *end);
 
@@ -279,7 +271,7 @@ static bool read_call(struct recipe *r, const char *value, const char *end);
  * llama3_70b_pretrain_64gpu_h100_bf16_config. */
 static void find_devices(struct recipe *r, const char *name, const char *end)
 {
-    const char *last = name + path_length(name, end);
+    const char *last = name + megatron_path_length(name, end);
     for (const char *p = name; p + 3 <= last; p++)
         if (memcmp(p, "gpu", 3) == 0 && p > name && isdigit((unsigned char)p[-1])) {
             int64_t devices = 0, unit = 1;
@@ -384,7 +376,8 @@ static bool take_recipe(struct recipe *r, const char *name, size_t length)
 static const char *imported_as(const struct recipe *r, const char *name, size_t length, size_t *own_length)
 {
     for (const char *p = r->text; p + 4 + length <= r->end; p++) {
-        if (memcmp(p, " as ", 4) != 0 || path_length(p + 4, r->end) != length || memcmp(p + 4, name, length) != 0)
+        if (memcmp(p, " as ", 4) != 0 || megatron_path_length(p + 4, r->end) != length ||
+            memcmp(p + 4, name, length) != 0)
             continue;
         const char *own = p;
         while (own > r->text && (isalnum((unsigned char)own[-1]) || own[-1] == '_'))
@@ -399,7 +392,7 @@ static const char *imported_as(const struct recipe *r, const char *name, size_t 
 /* "llama3_70b_pretrain_config()" as a value: a recipe that Megatron-Bridge has, and not one of the text itself. */
 static bool read_call(struct recipe *r, const char *value, const char *end)
 {
-    const char *last = value + path_length(value, end);
+    const char *last = value + megatron_path_length(value, end);
     for (const char *p = value; p < last; p++) /* a module's member */
         value = *p == '.' ? p + 1 : value;
     size_t length = (size_t)(last - value);
@@ -416,21 +409,20 @@ static bool read_call(struct recipe *r, const char *value, const char *end)
     return take_recipe(r, value, length) && (argument == end || *argument == ')' || add_unknown(r, words));
 }
 
-/* "--recipe NAME" on a command line. False: out of memory. */
-static bool note_recipe(struct recipe *r, const char *option, size_t length, const char *end)
+/* Whether the option, behind its "--", is one that has a recipe's name. */
+static bool names_recipe(const char *option, size_t length)
 {
-    static const char *const options[] = { "recipe", "config", NULL };
-    for (int i = 0; options[i]; i++) {
-        if (length != strlen(options[i]) || memcmp(option, options[i], length) != 0)
-            continue;
-        const char *name = option + length;
-        while (name < end && strchr(" ='\"", *name) && *name)
-            name++;
-        length = path_length(name, end);
-        return length > 0 ? take_recipe(r, name, length)
-                          : add_unknown(r, "--recipe (no name that can be read stands behind it)");
-    }
-    return true;
+    return length == 6 && (memcmp(option, "recipe", 6) == 0 || memcmp(option, "config", 6) == 0);
+}
+
+/* The name that stands behind such an option on a command line. False: out of memory. */
+static bool note_recipe(struct recipe *r, const char *name, const char *end)
+{
+    while (name < end && strchr(" ='\"", *name))
+        name++;
+    size_t length = megatron_path_length(name, end);
+    return length > 0 ? take_recipe(r, name, length)
+                      : add_unknown(r, "--recipe (no name that can be read stands behind it)");
 }
 
 static bool read_settings(struct recipe *r, const char *p, const char *end, const char *around)
@@ -454,13 +446,14 @@ static bool read_settings(struct recipe *r, const char *p, const char *end, cons
             p = stop + marks < end ? stop + marks : end;
             continue;
         }
-        size_t length = path_length(p, end);
+        size_t length = megatron_path_length(p, end);
         if (length == 0) {
             p++;
             continue;
         }
         const char *q = p + length;
-        if (!*around && p - begin >= 2 && p[-1] == '-' && p[-2] == '-' && !note_recipe(r, p, length, end))
+        if (!*around && p - begin >= 2 && p[-1] == '-' && p[-2] == '-' && names_recipe(p, length) &&
+            !note_recipe(r, q, end))
             return false;
         while (q < end && (*q == ' ' || *q == '\t'))
             q++;
@@ -501,39 +494,43 @@ static bool is_script(const char *name, const char *text, size_t length)
     return named || (first > 4 && memcmp(text, "#!", 2) == 0 && memcmp(text + first - 2, "sh", 2) == 0);
 }
 
-/* Puts in place of a script the last command of it that names a recipe, on one line; of none it stays. */
-static bool take_command(struct recipe *r, const char **text, size_t *length)
+/* The last command of a script that names a recipe; NULL: none does. */
+static bool find_command(struct recipe *r, const struct shell_command **out)
 {
     struct shell_script script;
-    struct text line = { 0 };
-    if (!shell_read(&script, r->arena, r->name, *text, *length, &r->out->place, r->err))
+    *out = NULL;
+    if (!shell_read(&script, r->arena, r->name, r->text, (size_t)(r->end - r->text), &r->out->place, r->err))
         return false;
-    for (int i = 0; i < script.count; i++) {
-        bool names = false;
-        for (int w = 0; w < script.commands[i].count; w++)
-            names = names || strcmp(script.commands[i].words[w], "--recipe") == 0;
-        line.length = names ? 0 : line.length;
-        for (int w = 0; w < script.commands[i].count && names; w++) {
+    for (int i = 0; i < script.count; i++)
+        for (int w = 0; w < script.commands[i].count; w++) {
             const char *word = script.commands[i].words[w];
-            if (*word && word[strlen(word) - 1] == '=') {
-                text_free(&line);
-                return fail(r->err, "%s: %.200s: expected a value behind it, found none (a variable that is not set?)",
-                            r->name, word);
-            }
-            text_printf(&line, " %s", word);
+            if (begins(word, "--") && names_recipe(word + 2, strcspn(word + 2, "=")))
+                *out = &script.commands[i];
         }
-    }
-    for (size_t i = 0; i < line.length; i++)
-        line.data[i] = line.data[i] == '\n' ? ' ' : line.data[i];
-    const char *kept = line.length > 0 && !line.failed ? arena_strndup(r->arena, line.data, line.length) : NULL;
-    bool good = !line.failed && (line.length == 0 || kept);
-    *text = kept ? kept : *text;
-    *length = kept ? line.length : *length;
-    r->line = kept ? 0 : r->line; /* which are the script's no more */
-    text_free(&line);
-    for (int i = 0; i < script.note_count && good && kept; i++)
+    bool good = true;
+    for (int i = 0; i < script.note_count && *out && good; i++)
         good = add_unknown(r, script.notes[i]);
-    return good || fail_memory(r->err);
+    return good;
+}
+
+/* Each word of a command is a setting by itself, or an option: a "#" or a quote in its value hides none of the others.
+ */
+static bool read_command(struct recipe *r, const struct shell_command *command)
+{
+    bool good = true;
+    for (int w = 0; w < command->count && good; w++) {
+        const char *signs = command->words[w], *path = signs + strspn(signs, "+-"), *end = path + strlen(path);
+        size_t length = megatron_path_length(path, end);
+        bool sets = path[length] == '=';
+        if (sets && !path[length + 1])
+            return megatron_fail_without_value(r->name, path, path, r->err);
+        const char *value = sets ? path + length + 1 : w + 1 < command->count ? command->words[w + 1] : "";
+        if (begins(signs, "--") && names_recipe(path, length))
+            good = note_recipe(r, value, value + strlen(value));
+        else if (sets)
+            good = read_setting(r, path, length, value, end, "");
+    }
+    return good;
 }
 
 bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const char *name, const char *text,
@@ -551,17 +548,21 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
     launch_read_begin(out);
     if (memchr(text, 0, length))
         return fail(err, "%s: expected text, found a byte of zero", name);
-    if (is_script(name, text, length) && !take_command(&r, &text, &length))
+    const struct shell_command *command = NULL;
+    if (is_script(name, text, length) && !find_command(&r, &command))
         return false;
-    r.text = text;
-    r.end = text + length;
+    if (command) { /* whose words have no lines, and define no recipe */
+        r.text = r.end = "";
+        r.line = 0;
+    }
     /* as _pretrain_common() begins */
     args.bf16 = args.sharded_optimizer = args.overlap_reduce = args.overlap_gather = true;
     args.fp8_recipe = "tensorwise";
-    for (const char *p = text; !r.renames && p + 8 < r.end; p++)
+    for (const char *p = r.text; !r.renames && p + 8 < r.end; p++)
         r.renames = memcmp(p, "_config as ", min_i64(11, r.end - p)) == 0;
     int before = out->unknown_count;
-    if (!megatron_check_single(name, text, r.end, err) || !read_settings(&r, text, text + length, ""))
+    if (command ? !read_command(&r, command)
+                : !megatron_check_single(name, text, r.end, err) || !read_settings(&r, text, r.end, ""))
         return false;
     if (out->ignored_count == 0 && args.tensor == 1 && args.global_batch == 0 && args.micro_batch == 0 &&
         args.layers == 0 && args.pipeline == 1 && out->unknown_count == before)

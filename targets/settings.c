@@ -77,10 +77,13 @@ bool setting_fail(const struct settings *settings, const struct setting *setting
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    return fail(err, "%s:%d:%d: %.200s: %s%s", setting->file ? setting->file : settings->name, setting->line,
-                setting->column, setting->key, message,
-                setting->empty ? ", which expands to nothing here: write the value in its place, or set it before"
-                               : "");
+    const char *file = setting->file ? setting->file : settings->name;
+    return setting->empty
+               ? fail(err,
+                      "%s:%d:%d: %.200s (%.80s expands to nothing here: write the value in its place, or "
+                      "set it before): %s",
+                      file, setting->line, setting->column, setting->key, setting->value, message)
+               : fail(err, "%s:%d:%d: %.200s: %s", file, setting->line, setting->column, setting->key, message);
 }
 
 /* Without the "_" that Python and TOML allow between digits. */
@@ -130,7 +133,7 @@ bool settings_double(struct settings *settings, const char *key, double least, d
     return true;
 }
 
-static bool is_one_of(const char *value, const char *const *words)
+bool settings_is_one_of(const char *value, const char *const *words)
 {
     for (; *words; words++)
         if (strcasecmp(value, *words) == 0)
@@ -159,9 +162,9 @@ bool settings_bool(struct settings *settings, const char *key, bool *out, bool *
         mine->unusual = setting->unset;
         mine->taken = !setting->unset;
         *out = !turned;
-    } else if (is_one_of(setting->value, yes))
+    } else if (settings_is_one_of(setting->value, yes))
         *out = !turned;
-    else if (is_one_of(setting->value, no))
+    else if (settings_is_one_of(setting->value, no))
         *out = turned;
     else
         return setting_fail(settings, setting, err, "expected true or false, found %.80s", setting->value);

@@ -64,6 +64,9 @@ bool settings_follow(struct settings *settings, const char *const *keys, const s
 bool settings_read_beside(struct settings *settings, const struct setting *named, const struct launch_beside *beside,
                           struct error *err);
 
+/* Whether the value is one of the words (NULL-terminated), whatever the case. */
+bool settings_is_one_of(const char *value, const char *const *words);
+
 /* Puts those of settings behind those of under, so that they go over them; settings has all of them then. */
 bool settings_put_over(struct settings *under, struct settings *settings, struct error *err);
 

@@ -216,9 +216,10 @@ static bool steer(struct shell *s, const struct shell_words *words)
         s->success = shell_succeeds(words->words, words->count, &understood);
     else if (words->count > 1)
         s->success = strcmp(words->words[1], "0") == 0;
-    if (!understood && !shell_note_condition(s, words))
+    if (!understood && !shell_note_command(s, words, "taken as false"))
         return false;
-    if (words->count > 2 && strcmp(words->words[0], "set") == 0 && strcmp(words->words[1], "--") == 0)
+    bool sets = words->count > 1 && strcmp(words->words[0], "set") == 0 && strcmp(words->words[1], "--") == 0;
+    if (sets && (words->count > 2 || !s->unknown)) /* of what is unknown nothing may be left */
         return set_arguments(s, words);
     if (!s->arguments || words->count == 0)
         return true;
@@ -226,9 +227,11 @@ static bool steer(struct shell *s, const struct shell_words *words)
         s->p = s->end;
         s->returned = true;
     }
-    if (strcmp(words->words[0], "shift") == 0 && s->arguments->count > 0) {
-        s->arguments->words++;
-        s->arguments->count--;
+    if (strcmp(words->words[0], "shift") == 0) {
+        long by = words->count > 1 ? strtol(words->words[1], NULL, 10) : 1;
+        by = by > 0 && by <= s->arguments->count ? by : 0; /* of more than there are bash shifts none */
+        s->arguments->words += by;
+        s->arguments->count -= (int)by;
     }
     return true;
 }
@@ -264,17 +267,18 @@ static bool bare_layout(struct shell *s, struct shell_words *words)
 /* One command up to its separator. Redirections lead nowhere. */
 static bool simple_command(struct shell *s, bool active)
 {
+    const char *between = shell_value(s->script, "IFS");
     struct shell_words words = { 0 };
     bool declares = begins_declaration(s), begun = false;
     int open = 0;
     s->fed = NULL;
     for (;;) {
-        shell_skip_blank(s, false);
         bool test = shell_in_test(&words);
+        shell_skip_blank(s, test); /* which goes on behind the line's end */
         if (s->p < s->end && *s->p != '\n' && bare_layout(s, &words))
             continue;
         bool expression = test && strcmp(words.words[words.count - 1], "=~") == 0;
-        if (test && s->p < s->end && *s->p != '\n' && (expression || strchr("&|()<>", *s->p))) {
+        if (test && s->p < s->end && (expression || strchr("&|()<>", *s->p))) {
             if (!shell_test_sign(s, &words))
                 return false;
             continue;
@@ -287,15 +291,12 @@ static bool simple_command(struct shell *s, bool active)
             s->p++;
             continue;
         }
-        if (*s->p == '<' || *s->p == '>') {
-            if (!shell_redirection(s))
-                return false;
-            continue;
-        }
-        bool assigned = false;
-        if ((!begun || declares) && !shell_assignment(s, active, &assigned))
+        bool taken = false;
+        if (!shell_redirection(s, &taken))
             return false;
-        if (assigned)
+        if (!taken && (!begun || declares) && !shell_assignment(s, active, &taken))
+            return false;
+        if (taken)
             continue;
         if (!shell_word(s, &words, test))
             return false;
@@ -309,7 +310,7 @@ static bool simple_command(struct shell *s, bool active)
         return true;
     }
     if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
-        return steer(s, &words) && shell_read_names(s, &words);
+        return steer(s, &words) && shell_read_names(s, &words, between);
     return steer(s, &words) && call(s, &words, &called) && (called || finish_command(s, &words));
 }
 
@@ -440,8 +441,10 @@ static bool control(struct shell *s, struct branches *branches, bool runs, bool 
         if (runs && closer == CLOSER_PARENTHESIS && !shell_remember(s, &top->memory))
             return false;
         s->p += length;
-        if (list && !shell_loop(s, runs))
+        bool never = false;
+        if (list && !shell_loop(s, runs, &never))
             return false;
+        top->active = runs && !never;
         s->success = s->success || (list && runs);
     } else if ((closer = closes(s, &length)) != CLOSER_NONE) {
         s->p += length;
@@ -518,6 +521,7 @@ static bool run_commands(struct shell *s, bool active, enum until until)
         if (s->p == s->end)
             break;
         bool runs = branches.of[branches.depth].active && !skipped, found;
+        s->runs = runs;
         const char *before = s->p, *name;
         if (*s->p == '#') {
             if (runs && !batch_line(s))

@@ -47,6 +47,8 @@ const char *shell_value(const struct shell_script *script, const char *variable)
 /* Whether an option's value begins as one that the script does not say: a variable that is not set, or what another
  * command prints. */
 bool shell_is_marked(const char *word);
+/* Where in the word such a value begins; its end: nowhere. */
+const char *shell_mark_in(const char *word);
 /* Adds the word as the script spells it; true: it has such a value. *unset: which is not merely empty. */
 bool shell_unmark(struct text *out, const char *word, bool *unset);
 #endif

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool number_of(const char *word, long long *out)
+/* Between [[ and ]] bash works out a sum, of which nothing is 0. */
+static bool number_of(const char *word, bool sum, int64_t *out)
 {
     char *end;
+    if (sum)
+        return shell_sum(out, word);
     *out = strtoll(word, &end, 10);
     return end != word && !*end;
 }
@@ -44,15 +47,15 @@ static bool is_comparison(const char *word)
 static enum truth compares(const char *left, const char *op, const char *right, bool patterns)
 {
     static const char *const unread[] = { "=~", "-nt", "-ot", "-ef", NULL };
-    long long a, b;
+    int64_t a, b;
     if (is_one_of(op, unread))
         return UNKNOWN;
     if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0 || strcmp(op, "!=") == 0)
         return truth_of((strcmp(left, right) == 0 || (patterns && shell_matches(right, left))) == (*op == '='));
     if (*op != '-')
         return truth_of((strcmp(left, right) < 0) == (*op == '<') && strcmp(left, right) != 0);
-    if (!number_of(left, &a) || !number_of(right, &b))
-        return FALSE;
+    if (!number_of(left, patterns, &a) || !number_of(right, patterns, &b))
+        return patterns ? UNKNOWN : FALSE; /* of a name that stands there the value; of [ an error */
     return truth_of(strcmp(op, "-eq") == 0   ? a == b
                     : strcmp(op, "-ne") == 0 ? a != b
                     : strcmp(op, "-gt") == 0 ? a > b
@@ -61,7 +64,7 @@ static enum truth compares(const char *left, const char *op, const char *right, 
                                              : a <= b);
 }
 
-static enum truth any_of(struct test *t);
+static enum truth joined(struct test *t, bool any);
 
 /* One test. Files are there, and so is a terminal. */
 static enum truth one_of(struct test *t)
@@ -75,7 +78,7 @@ static enum truth one_of(struct test *t)
     if (left > 2 && strcmp(words[0], "(") == 0 && t->depth < SHELL_DEPTH) {
         t->at++;
         t->depth++;
-        holds = any_of(t);
+        holds = joined(t, true);
         t->depth--;
         holds = t->at < t->count && strcmp(t->words[t->at], ")") == 0 ? holds : UNKNOWN;
         t->at++;
@@ -103,22 +106,13 @@ static bool takes(struct test *t, const char *of_patterns, const char *other)
     return here;
 }
 
-static enum truth all_of(struct test *t)
+/* Tests of which any is to hold, or all: one that decides does so whatever the others are. */
+static enum truth joined(struct test *t, bool any)
 {
-    enum truth holds = one_of(t);
-    while (takes(t, "&&", "-a")) {
-        enum truth next = one_of(t);
-        holds = holds == FALSE || next == FALSE ? FALSE : holds == TRUE ? next : holds;
-    }
-    return holds;
-}
-
-static enum truth any_of(struct test *t)
-{
-    enum truth holds = all_of(t);
-    while (takes(t, "||", "-o")) {
-        enum truth next = all_of(t);
-        holds = holds == TRUE || next == TRUE ? TRUE : holds == FALSE ? next : holds;
+    enum truth holds = any ? joined(t, false) : one_of(t), decides = truth_of(any);
+    while (takes(t, any ? "||" : "&&", any ? "-o" : "-a")) {
+        enum truth next = any ? joined(t, false) : one_of(t);
+        holds = holds == decides || next == decides ? decides : holds == UNKNOWN ? UNKNOWN : next;
     }
     return holds;
 }
@@ -126,7 +120,7 @@ static enum truth any_of(struct test *t)
 static enum truth test_all(const char *const *words, int count, bool patterns)
 {
     struct test test = { .words = words, .count = count, .patterns = patterns };
-    enum truth holds = count > 0 ? any_of(&test) : FALSE;
+    enum truth holds = count > 0 ? joined(&test, true) : FALSE;
     return test.at < count ? UNKNOWN : holds;
 }
 
@@ -167,12 +161,12 @@ bool shell_test_sign(struct shell *s, struct shell_words *words)
                           expression ? arena_strndup(s->arena, s->p - length, length) : arena_strdup(s->arena, both));
 }
 
-bool shell_note_condition(struct shell *s, const struct shell_words *words)
+bool shell_note_command(struct shell *s, const struct shell_words *words, const char *instead)
 {
     struct text text = { 0 };
     for (int i = 0; i < words->count && text.length < 120; i++)
         text_printf(&text, "%s%.60s", i > 0 ? " " : "", words->words[i]);
-    bool good = shell_note(s, "%s (line %d: taken as false)", text.data ? text.data : "", s->line);
+    bool good = shell_note(s, "%s (line %d: %s)", text.data ? text.data : "", s->line, instead);
     text_free(&text);
     return good;
 }

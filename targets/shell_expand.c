@@ -1,170 +1,10 @@
+/* Words of a shell script: quotes, and what stands behind "$". */
+#include "base/num.h"
 #include "targets/shell_expand.h"
 #include <ctype.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-bool shell_fail(struct shell *s, const char *format, ...)
-{
-    char message[256];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, sizeof message, format, list);
-    va_end(list);
-    return fail(s->err, "%s:%d: %s", s->name, s->line, message);
-}
-
-bool shell_grow(struct shell *s, size_t bytes)
-{
-    s->grown += bytes;
-    return s->grown <= SHELL_MOST_BYTES || shell_fail(s, "the script's words grow beyond %d bytes", SHELL_MOST_BYTES);
-}
-
-bool shell_take(struct shell *s, struct text *text, const char **out)
-{
-    char *copy = text->failed ? NULL : arena_strndup(s->arena, text->data ? text->data : "", text->length);
-    size_t length = text->length;
-    text_free(text);
-    *text = (struct text){ 0 };
-    if (!copy)
-        return fail_memory(s->err);
-    *out = copy;
-    return shell_grow(s, length + 1);
-}
-
-bool shell_add_word(struct shell *s, struct shell_words *words, const char *word)
-{
-    if (!word)
-        return fail_memory(s->err);
-    if (words->count == words->capacity) {
-        const char **more = arena_more(s->arena, words->words, words->count, &words->capacity, sizeof *more);
-        if (!more)
-            return fail_memory(s->err);
-        words->words = more;
-    }
-    words->words[words->count++] = word;
-    return shell_grow(s, sizeof word);
-}
-
-bool shell_note(struct shell *s, const char *format, ...)
-{
-    struct shell_script *script = s->script;
-    char message[256];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, sizeof message, format, list);
-    va_end(list);
-    for (int i = 0; i < script->note_count; i++)
-        if (strcmp(script->notes[i], message) == 0)
-            return true;
-    script->notes =
-        arena_more(s->arena, script->notes, script->note_count, &script->note_capacity, sizeof *script->notes);
-    const char *kept = script->notes ? arena_strdup(s->arena, message) : NULL;
-    if (!kept)
-        return fail_memory(s->err);
-    script->notes[script->note_count++] = kept;
-    return shell_grow(s, strlen(kept));
-}
-
-/* ---- what lies between words ---- */
-
-static void skip_here(struct shell *s)
-{
-    const char *word = s->here;
-    s->here = NULL;
-    while (s->p < s->end) {
-        const char *line = s->p;
-        shell_skip_line(s);
-        const char *stop = s->p;
-        if (s->p < s->end) {
-            s->p++;
-            s->line++;
-        }
-        while (line < stop && *line == '\t')
-            line++;
-        if ((size_t)(stop - line) == s->here_length && memcmp(line, word, s->here_length) == 0)
-            return;
-    }
-}
-
-static void end_line(struct shell *s)
-{
-    s->p++;
-    s->line++;
-    if (s->here)
-        skip_here(s);
-}
-
-void shell_skip_line(struct shell *s)
-{
-    while (s->p < s->end && *s->p != '\n')
-        s->p++;
-}
-
-static bool continues(const struct shell *s)
-{
-    return s->end - s->p >= 2 && s->p[0] == '\\' && (s->p[1] == '\n' || s->p[1] == '\r');
-}
-
-static void skip(struct shell *s, bool lines, const char *also)
-{
-    while (s->p < s->end) {
-        if (*s->p == ' ' || *s->p == '\t' || *s->p == '\r' || (*s->p && strchr(also, *s->p))) {
-            s->p++;
-        } else if (continues(s)) {
-            s->p += s->p[1] == '\r' && s->end - s->p >= 3 && s->p[2] == '\n' ? 3 : 2;
-            s->line++;
-        } else if (lines && *s->p == '\n') {
-            end_line(s);
-        } else if (lines && !*also && *s->p == '#') {
-            shell_skip_line(s);
-        } else {
-            if (!lines && *s->p == '#')
-                shell_skip_line(s);
-            return;
-        }
-    }
-}
-
-void shell_skip_blank(struct shell *s, bool lines)
-{
-    skip(s, lines, "");
-}
-
-bool shell_says(const struct shell *s, const char *word)
-{
-    size_t length = strlen(word), left = (size_t)(s->end - s->p);
-    return left >= length && memcmp(s->p, word, length) == 0 &&
-           (left == length || strchr(" \t\r\n;&|()", s->p[length]) != NULL);
-}
-
-void shell_skip_separators(struct shell *s)
-{
-    skip(s, true, ";");
-}
-
-bool shell_redirection(struct shell *s)
-{
-    size_t left = (size_t)(s->end - s->p);
-    bool here = left >= 2 && s->p[0] == '<' && s->p[1] == '<' && (left < 3 || s->p[2] != '<');
-    bool fed = left >= 3 && memcmp(s->p, "<<<", 3) == 0;
-    while (s->p < s->end && strchr("<>&-", *s->p))
-        s->p++;
-    shell_skip_blank(s, false);
-    struct shell_words words = { 0 };
-    if (s->p < s->end && *s->p != '\n' && !shell_word(s, &words, true))
-        return false;
-    if (fed)
-        s->fed = words.count > 0 ? words.words[0] : "";
-    if (here && words.count > 0) {
-        s->here = words.words[0];
-        s->here_length = strlen(s->here);
-    }
-    return true;
-}
-
-/* ---- expansion ---- */
 
 struct fields {
     struct shell_words *words;
@@ -299,11 +139,10 @@ static bool value_of(struct shell *s, const char *name, size_t length, struct sh
     return !several || shell_note(s, "%s", several);
 }
 
-/* $@, $#, $? and the like: p stands at the sign, behind which there is one of them. */
-static bool special(struct shell *s, struct fields *f, bool quoted)
+/* $@, $#, $? and the like, of which this is the sign. */
+static bool special(struct shell *s, struct fields *f, char sign, bool quoted)
 {
-    char sign = s->p[1], number[16];
-    s->p += 2;
+    char number[16];
     if (s->arguments && (sign == '@' || sign == '*')) {
         const struct shell_variable all = { .count = s->arguments->count, .values = s->arguments->words };
         return add_list(s, f, &all, quoted);
@@ -330,10 +169,61 @@ static bool add_count(struct shell *s, struct fields *f, const struct shell_vari
     return add_value(s, f, number, quoted);
 }
 
+enum { MOST_TRIMMED = 256 }; /* bytes of a value: each of its beginnings is held against the pattern */
+
+/* The value without its beginning, or with % its end, that fits the pattern: the shortest one, or the longest. */
+static bool trim(struct shell *s, const char *value, char sign, bool longest, const char *pattern, const char **out)
+{
+    char piece[MOST_TRIMMED];
+    size_t length = strlen(value), cut = 0;
+    bool fits = false;
+    for (size_t i = 0; i <= length && !fits; i++) {
+        cut = longest ? length - i : i;
+        snprintf(piece, sizeof piece, "%.*s", (int)cut, sign == '#' ? value : value + length - cut);
+        fits = shell_matches(pattern, piece);
+    }
+    cut = fits ? cut : 0;
+    *out = arena_strndup(s->arena, sign == '#' ? value + cut : value, length - cut);
+    return *out ? shell_grow(s, length) : fail_memory(s->err);
+}
+
+/* What stands in ${ } from the name to the end, and what the name stands for. */
+struct braces {
+    const char *name, *behind, *op, *last; /* op: behind an element's number */
+    const char *set;                       /* NULL: it is not */
+    bool unknown;
+};
+
+/* The value with the operator: a default, another value, or a part of it. What else bash does to it is not known. */
+static bool operate(struct shell *s, const struct braces *b, const char **out)
+{
+    const char *op = b->op, *last = b->last;
+    bool colon = last - op > 1 && *op == ':' && strchr("+-=?", op[1]), is_set = b->set && (!colon || *b->set);
+    char sign = op < last ? op[colon] : 0;
+    const char *word = op + colon + 1;
+    *out = NULL;
+    if (sign == '+')
+        return !is_set || inner_value(s, word, (size_t)(last - word), out);
+    if ((sign == '-' || sign == '=') && !is_set)
+        return inner_value(s, word, (size_t)(last - word), out) &&
+               (sign == '-' || !s->runs || op != b->behind || op == b->name ||
+                shell_set(s, b->name, (size_t)(op - b->name), *out, s->unknown));
+    if (b->set && sign && strchr("#%", sign) && strlen(b->set) < MOST_TRIMMED) {
+        bool longest = word < last && *word == sign;
+        return inner_value(s, word + longest, (size_t)(last - word - longest), out) &&
+               trim(s, b->set, sign, longest, *out, out);
+    }
+    bool understood = !sign || strchr("-=?", sign), dropped = !understood && (b->set || s->arguments);
+    *out = understood ? b->set : NULL;
+    s->unknown = b->unknown || !understood;
+    return !dropped || !s->runs ||
+           shell_note(s, "${%.*s} (line %d: taken as empty)", (int)min_i64(60, last - b->name), b->name, s->line);
+}
+
 /* ${...}: p stands behind the brace. */
 static bool braces(struct shell *s, struct fields *f, bool quoted)
 {
-    const char *stop = shell_closed(s->p, s->end, '{', '}'), *value = NULL;
+    const char *stop = shell_closed(s->p, s->end, '{', '}'), *value;
     if (!stop)
         return shell_fail(s, "${ that ends nowhere");
     const char *last = stop - 1;
@@ -341,42 +231,34 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
     const char *name = s->p + counts, *q = name;
     while (q < last && (isalnum((unsigned char)*q) || *q == '_'))
         q++;
+    struct braces b = { .name = name, .behind = q, .last = last };
     struct shell_variable place;
     const struct shell_variable *variable;
     if (!value_of(s, name, (size_t)(q - name), &place, &variable))
         return false;
     s->p = stop;
+    if (last - name == 1 && strchr("@*#?", *name))
+        return special(s, f, counts ? '#' : *name, quoted);
     bool all = last - q >= 3 && q[0] == '[' && (q[1] == '@' || q[1] == '*') && q[2] == ']';
     if (counts)
         return add_count(s, f, variable, all, quoted);
-    if (all)
+    b.unknown = !variable || variable->unknown;
+    if (all) {
+        s->unknown = b.unknown;
         return add_list(s, f, variable, quoted);
+    }
     int index = 0;
-    bool unknown = !variable || variable->unknown;
     if (q < last && *q == '[') { /* an element: others than the first by number alone */
         for (q++; q < last && isdigit((unsigned char)*q) && index < 1 << 20; q++)
             index = 10 * index + (*q - '0');
-        unknown = unknown || q[-1] == '[' || *q != ']';
-        index = unknown ? INT_MAX : index;
+        b.unknown = b.unknown || q[-1] == '[' || *q != ']';
+        index = b.unknown ? INT_MAX : index;
         while (q < last && *q++ != ']')
             ;
     }
-    bool colon = q < last && *q == ':';
-    q += colon;
-    char op = q < last ? *q : 0;
-    const char *set = variable && variable->count > index ? variable->values[index] : NULL;
-    bool is_set = set && (!colon || *set);
-    if (op == '+') {
-        if (is_set && !inner_value(s, q + 1, (size_t)(last - q - 1), &value))
-            return false;
-    } else if ((op == '-' || op == '=') && !is_set) {
-        if (!inner_value(s, q + 1, (size_t)(last - q - 1), &value))
-            return false;
-    } else {
-        value = set;
-        s->unknown = unknown;
-    }
-    return add_value(s, f, value ? value : "", quoted);
+    b.op = q;
+    b.set = variable && variable->count > index ? variable->values[index] : NULL;
+    return operate(s, &b, &value) && add_value(s, f, value ? value : "", quoted);
 }
 
 bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
@@ -386,8 +268,12 @@ bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
     if (!stop)
         return shell_fail(s, "(( that ends nowhere");
     /* names may stand there without their sign */
+    bool steps = false;
     for (const char *q = s->p + 2; q < stop - 2; q++) {
-        const char *brace = q[0] == '$' && q[1] == '{' ? shell_closed(q + 2, stop - 2, '{', '}') : NULL;
+        const char *brace = q[0] != '$'   ? NULL
+                            : q[1] == '{' ? shell_closed(q + 2, stop - 2, '{', '}')
+                            : q[1] == '(' ? shell_closed(q + 2, stop - 2, '(', ')')
+                                          : NULL;
         if (brace) {
             text_add_bytes(&named, q, (size_t)(brace - q));
             q = brace - 1;
@@ -396,6 +282,7 @@ bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
         bool begins = isalpha((unsigned char)*q) || *q == '_';
         bool bare = begins && q[-1] != '$' && !isalnum((unsigned char)q[-1]) && q[-1] != '_';
         text_printf(&named, "%s%c", bare ? "$" : "", *q);
+        steps = steps || (bare && q - s->p > 3 && strchr("+-", q[-1]) && q[-2] == q[-1]); /* ++NAME assigns */
     }
     bool within = s->sum;
     s->sum = true;
@@ -403,7 +290,7 @@ bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole)
     s->sum = within;
     if (!good)
         return false;
-    *whole = shell_sum(value, inside);
+    *whole = shell_sum(value, inside) && !steps;
     s->p = stop;
     return true;
 }
@@ -456,8 +343,10 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
     for (q += digit; !digit && q < s->end && (isalnum((unsigned char)*q) || *q == '_');)
         q++;
     if (q == s->p + 1) {
-        if (q < s->end && strchr("@*#?!$-", *q))
-            return special(s, f, quoted);
+        if (q < s->end && strchr("@*#?!$-", *q)) {
+            s->p += 2;
+            return special(s, f, *q, quoted);
+        }
         text_add(&f->text, "$");
         f->begun = true;
         s->p = q;
@@ -503,12 +392,12 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
             return false;
     } else if (!dollar(s, f, quoted))
         return false;
-    bool nothing = f->text.length == length && f->words->count == count && !is_list(from, s->p);
+    bool nothing = f->text.length == length && f->words->count == count, list = is_list(from, s->p);
     const char *last = count > 0 ? f->words->words[count - 1] : "";
-    if (nothing && s->sum) {
+    if (nothing && !list && s->sum) {
         text_add(&f->text, "0");
         f->begun = true;
-    } else if (nothing && (s->unknown || !goes_on(s)) &&
+    } else if (nothing && !list && (s->unknown || !goes_on(s)) &&
                (length > 0 ? shell_awaits_value(f->text.data, length, false)
                            : shell_awaits_value(last, strlen(last), true))) {
         shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument);
@@ -534,7 +423,7 @@ static bool double_quotes(struct shell *s, struct fields *f)
             else
                 text_add_bytes(&f->text, s->p, 2);
             s->p += 2;
-        } else if (*s->p == '$') {
+        } else if (*s->p == '$' || *s->p == '`') {
             if (!substitute(s, f, true))
                 return false;
         } else {
@@ -547,7 +436,8 @@ static bool double_quotes(struct shell *s, struct fields *f)
         return shell_fail(s, "a quote \" that ends nowhere");
     }
     bool list = (s->p - inside > 6 && memcmp(inside, "${", 2) == 0 && memcmp(s->p - 4, "[@]}", 4) == 0) ||
-                (s->p - inside == 2 && memcmp(inside, "$@", 2) == 0);
+                (s->p - inside == 2 && memcmp(inside, "$@", 2) == 0) ||
+                (s->p - inside >= 4 && memcmp(inside, "${@", 3) == 0 && s->p[-1] == '}');
     if (list && f->words->count == words && f->text.length == length)
         f->begun = begun; /* an array without elements is no word */
     s->p++;
@@ -584,7 +474,7 @@ bool shell_word(struct shell *s, struct shell_words *words, bool whole)
     bool ok = true;
     s->unknown = false;
     s->argument = 0;
-    while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !continues(s))
+    while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !shell_continues(s))
         ok = part(s, &f);
     ok = ok && end_field(s, &f);
     text_free(&f.text); /* of what is no word, or none any more */

@@ -31,6 +31,8 @@ struct shell {
     size_t here_length;
     const char *fed; /* the word behind <<< of the command that is read; NULL: none */
     int line, depth;
+    bool fed_unknown;  /* which comes to nothing, and nobody says so */
+    bool runs;         /* the command that is read; else it is skipped, and assigns nothing */
     bool sum;          /* what is read stands between (( and )), where nothing is 0 */
     bool unknown;      /* something of the word that was read last comes to nothing, and nobody says so */
     int argument;      /* of the script, from 1, of which the word that was read last is empty; 0: of none */
@@ -49,14 +51,16 @@ bool shell_take(struct shell *s, struct text *text, const char **out);
 bool shell_add_word(struct shell *s, struct shell_words *words, const char *word);
 /* Adds what was not understood, with the line, unless it is there already. */
 bool shell_note(struct shell *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* NULL: there is none of that name. */
 struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
 /* Sets the variable, which is no array; unknown: as struct shell_variable has it. */
 bool shell_set(struct shell *s, const char *name, size_t length, const char *value, bool unknown);
 size_t shell_name_length(const char *p, const char *end);
 /* Reads NAME=, NAME+= and what stands behind; *found: one begins here. It holds where active. */
 bool shell_assignment(struct shell *s, bool active, bool *found);
-/* read NAME ... <<< WORD: each name gets a part between characters of IFS, and the last all that is left. */
-bool shell_read_names(struct shell *s, const struct shell_words *words);
+/* read NAME ... <<< WORD: each name gets a part between characters of IFS, and the last all that is left; with -a the
+ * name gets all parts as a list. between: what IFS is behind it; NULL: not set. */
+bool shell_read_names(struct shell *s, const struct shell_words *words, const char *between);
 /* What variables were before a subshell, or before another shell's words. */
 struct shell_memory {
     int count;
@@ -72,10 +76,12 @@ void shell_skip_blank(struct shell *s, bool lines);
 /* Likewise, and semicolons. */
 void shell_skip_separators(struct shell *s);
 void shell_skip_line(struct shell *s);
+/* Whether the line goes on with the next: a backslash ends it here. */
+bool shell_continues(const struct shell *s);
 /* Whether the word stands here, and ends. */
 bool shell_says(const struct shell *s, const char *word);
-/* <, >, <<, <<< and the like, and what they name. */
-bool shell_redirection(struct shell *s);
+/* <, >, <<, <<< and the like, the number before them, and what they name. *found: one of them stands here. */
+bool shell_redirection(struct shell *s, bool *found);
 /* Adds the words that one word of the script stands for: none, one, or several where it is a list or is not quoted.
  * whole: one, an assignment's value. */
 bool shell_word(struct shell *s, struct shell_words *words, bool whole);
@@ -86,16 +92,16 @@ const char *shell_closed(const char *p, const char *end, char open, char close);
 bool shell_arithmetic(struct shell *s, int64_t *value, bool *whole);
 /* Likewise of the text alone, whose names have been replaced by their values. */
 bool shell_sum(int64_t *value, const char *text);
-/* (( ... )), before which ! may stand: holds where it is not zero, and where it is not understood; one that assigns
- * does. *found: it is one. */
+/* (( ... )), before which ! may stand: holds where it is not zero; one that assigns does. What is not understood is
+ * false, which is noted. *found: it is one. */
 bool shell_arithmetic_command(struct shell *s, bool runs, bool *found);
 /* What stands behind for and select: NAME in words, of which the body gets the first, NAME alone, which takes the
- * arguments, or a sum. */
-bool shell_loop(struct shell *s, bool runs);
+ * arguments, or a sum. *never: it is known that there are no words. */
+bool shell_loop(struct shell *s, bool runs, bool *never);
 /* What the command would say: a test what it finds, all others success. *understood: else it is false. */
 bool shell_succeeds(const char *const *words, int count, bool *understood);
-/* Says of such a command that it was not understood. */
-bool shell_note_condition(struct shell *s, const struct shell_words *words);
+/* Says of the command that it was not understood, and what stands in its place: "taken as false". */
+bool shell_note_command(struct shell *s, const struct shell_words *words, const char *instead);
 /* Whether [[ is open, in which signs are words, as a regular expression is; reads one of these. */
 bool shell_in_test(const struct shell_words *words);
 bool shell_test_sign(struct shell *s, struct shell_words *words);

@@ -64,6 +64,12 @@ bool shell_is_marked(const char *word)
     return *word == MARK;
 }
 
+const char *shell_mark_in(const char *word)
+{
+    static const char mark[] = { MARK, 0 };
+    return word + strcspn(word, mark);
+}
+
 bool shell_unmark(struct text *out, const char *word, bool *unset)
 {
     bool marked = false;

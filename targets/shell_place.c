@@ -1,6 +1,8 @@
 /* Where a script runs: what it asks of Slurm, whose lines it may state itself, and of the devices of a node. A cluster
  * that is known goes over the script's lines, which its user changes for it. */
+#include "base/num.h"
 #include "targets/shell_expand.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,17 +36,22 @@ bool shell_place_begin(struct shell *s)
     return nodes == 0 || (set_nodes(s, nodes) && set_devices(s, each) && set_tasks(s, nodes * each));
 }
 
-/* The number behind "=" or in the next word, of "a100:4" the last; 0: there is none. */
-static int64_t number_of(const struct shell_words *words, int index, const char *option)
+/* The number behind "=", in the next word, or behind one letter alone; of "a100:4" the last, and of "nvme:1,gpu:8" that
+ * of what is counted, "gpu"; 0: there is none. */
+static int64_t number_of(const struct shell_words *words, int index, const char *option, const char *counted)
 {
     size_t length = strlen(option);
     const char *word = words->words[index], *value = NULL;
     if (strncmp(word, option, length) == 0)
-        value = word[length] == '='                             ? word + length + 1
-                : word[length] == 0 && index + 1 < words->count ? words->words[index + 1]
-                                                                : NULL;
-    const char *colon = value ? strrchr(value, ':') : NULL;
-    long long number = value ? strtoll(colon ? colon + 1 : value, NULL, 10) : 0;
+        value = word[length] == '='                                   ? word + length + 1
+                : length == 2 && isdigit((unsigned char)word[length]) ? word + length
+                : word[length] == 0 && index + 1 < words->count       ? words->words[index + 1]
+                                                                      : NULL;
+    value = value ? strstr(value, counted) : NULL;
+    size_t end = value ? strcspn(value, ",") : 0, begin = end;
+    while (begin > 0 && value[begin - 1] != ':')
+        begin--;
+    long long number = value ? strtoll(value + begin, NULL, 10) : 0;
     return number > 0 && number <= 1 << 20 ? number : 0;
 }
 
@@ -52,18 +59,21 @@ bool shell_place_line(struct shell *s, const struct shell_words *words)
 {
     bool known = s->place.nodes > 0, good = true;
     for (int i = 1; i < words->count && good; i++) {
-        int64_t nodes = number_of(words, i, "--nodes"), each = number_of(words, i, "--gpus-per-node"),
-                tasks = number_of(words, i, "--ntasks"), tasks_each = number_of(words, i, "--ntasks-per-node");
-        nodes = nodes > 0 ? nodes : number_of(words, i, "-N");
-        tasks = tasks > 0 ? tasks : number_of(words, i, "-n");
+        int64_t nodes = number_of(words, i, "--nodes", ""), each = number_of(words, i, "--gpus-per-node", ""),
+                tasks = number_of(words, i, "--ntasks", ""), here = number_of(words, i, "--gres", "gpu"),
+                tasks_each = number_of(words, i, "--ntasks-per-node", "");
+        nodes = nodes > 0 ? nodes : number_of(words, i, "-N", "");
+        tasks = tasks > 0 ? tasks : number_of(words, i, "-n", "");
         good = (nodes == 0 || known || set_nodes(s, nodes)) && (each == 0 || known || set_devices(s, each)) &&
-               (tasks == 0 || set_tasks(s, tasks)) &&
+               (here == 0 || known || set_number(s, "SLURM_GPUS_ON_NODE", here)) &&
+               (tasks == 0 || known || set_tasks(s, tasks)) &&
                (tasks_each == 0 || set_number(s, "SLURM_NTASKS_PER_NODE", tasks_each));
-        s->counts_tasks = s->counts_tasks || tasks > 0;
+        s->counts_tasks = s->counts_tasks || (tasks > 0 && !known);
     }
+    int64_t all;
     const char *nodes = shell_value(s->script, "SLURM_NNODES"), *each = shell_value(s->script, "SLURM_NTASKS_PER_NODE");
-    return good &&
-           (s->counts_tasks || !nodes || !each || set_tasks(s, strtoll(nodes, NULL, 10) * strtoll(each, NULL, 10)));
+    return good && (s->counts_tasks || !nodes || !each ||
+                    !mul_i64(&all, strtoll(nodes, NULL, 10), strtoll(each, NULL, 10)) || set_tasks(s, all));
 }
 
 static bool holds(const char *text, size_t length, const char *word)

@@ -6,7 +6,8 @@
 struct sum {
     const char *p, *end;
     int depth;
-    bool bad; /* a unit is missing, a bracket open, or a number none that bash or anybody has */
+    bool bad;    /* a unit is missing, a bracket open, or a number one that bash reads otherwise */
+    bool beyond; /* a number is none that bash or anybody has */
 };
 
 /* By level, the weakest first; of two that begin alike the longer. */
@@ -28,8 +29,8 @@ static void sum_blank(struct sum *e)
 static int64_t bounded(struct sum *e, int64_t value)
 {
     int64_t most = INT64_C(1) << 40;
-    e->bad = e->bad || value > most || value < -most;
-    return e->bad ? 0 : value;
+    e->beyond = e->beyond || value > most || value < -most;
+    return e->beyond ? 0 : value;
 }
 
 static int64_t sum_unit(struct sum *e)
@@ -73,8 +74,8 @@ static const char *operator_at(const struct sum *e, int level)
 static int64_t power(struct sum *e, int64_t base, int64_t exponent)
 {
     int64_t value = 1;
-    e->bad = e->bad || exponent < 0 || exponent > 1 << 16;
-    for (int64_t i = 0; !e->bad && i < exponent; i++)
+    e->beyond = e->beyond || exponent < 0 || exponent > 1 << 16;
+    for (int64_t i = 0; !e->beyond && i < exponent; i++)
         value = bounded(e, __builtin_mul_overflow(value, base, &value) ? INT64_MAX : value);
     return value;
 }
@@ -82,9 +83,9 @@ static int64_t power(struct sum *e, int64_t base, int64_t exponent)
 static int64_t applied(struct sum *e, const char *op, int64_t a, int64_t b)
 {
     int64_t product;
-    e->bad =
-        e->bad || (strchr("/%", op[0]) && b == 0) || ((op[1] == op[0] && strchr("<>", op[0])) && (b < 0 || b > 40));
-    if (e->bad)
+    e->beyond =
+        e->beyond || (strchr("/%", op[0]) && b == 0) || ((op[1] == op[0] && strchr("<>", op[0])) && (b < 0 || b > 40));
+    if (e->beyond)
         return 0;
     switch (op[0]) {
     case '|':
@@ -125,8 +126,10 @@ static int64_t sum_of(struct sum *e, int level)
         bool again = level == POWERS; /* of powers the last is the first */
         e->depth += again;
         e->bad = e->bad || e->depth > SHELL_DEPTH;
+        bool decided = level < 2 && (value != 0) == (level == 0), beyond = e->beyond;
         int64_t right = e->bad ? 0 : sum_of(e, again ? level : level + 1);
         e->depth -= again;
+        e->beyond = decided ? beyond : e->beyond; /* behind what decides || or && bash works nothing out */
         value = bounded(e, applied(e, op, value, right));
     }
     return value;
@@ -137,5 +140,5 @@ bool shell_sum(int64_t *value, const char *text)
     struct sum sum = { .p = text, .end = text + strlen(text) };
     sum_blank(&sum);
     *value = sum.p < sum.end ? sum_of(&sum, 0) : 0;
-    return sum.p == sum.end && !sum.bad;
+    return sum.p == sum.end && !sum.bad && !sum.beyond;
 }

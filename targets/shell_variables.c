@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct shell_variable *find_variable(const struct shell_script *script, const char *name, size_t length)
+struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length)
 {
     for (int i = 0; i < script->variable_count; i++)
         if (strlen(script->variables[i].name) == length && memcmp(script->variables[i].name, name, length) == 0)
@@ -12,14 +12,9 @@ static struct shell_variable *find_variable(const struct shell_script *script, c
     return NULL;
 }
 
-struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length)
-{
-    return find_variable(script, name, length);
-}
-
 const char *shell_value(const struct shell_script *script, const char *variable)
 {
-    const struct shell_variable *found = find_variable(script, variable, strlen(variable));
+    const struct shell_variable *found = shell_variable(script, variable, strlen(variable));
     return found && found->count > 0 ? found->values[0] : NULL;
 }
 
@@ -39,7 +34,7 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
                          const struct shell_words *values, bool is_array)
 {
     struct shell_script *script = s->script;
-    struct shell_variable *variable = find_variable(script, name, length);
+    struct shell_variable *variable = shell_variable(script, name, length);
     if (!variable) {
         if (script->variable_count == script->variable_capacity) {
             struct shell_variable *more = arena_more(s->arena, script->variables, script->variable_count,
@@ -142,7 +137,7 @@ bool shell_assignment(struct shell *s, bool active, bool *found)
     return !active || set_variable(s, name, name_length, append, &values, array);
 }
 
-/* NAME = SUM, NAME += SUM and NAME++ between (( and )); *found: it is one of them. */
+/* NAME = SUM, NAME += SUM, NAME++ and ++NAME between (( and )); *found: it is one of them. */
 static bool assign_sum(struct shell *s, bool active, int64_t *value, bool *whole, bool *found)
 {
     const char *stop = shell_closed(s->p + 1, s->end, '(', ')'), *end = stop ? stop - 2 : s->p, *p = s->p + 2, *all;
@@ -150,15 +145,19 @@ static bool assign_sum(struct shell *s, bool active, int64_t *value, bool *whole
         p++;
     while (end > p && strchr(" \t", end[-1]))
         end--;
+    const char *before = end - p > 2 && p[0] == p[1] && strchr("+-", *p) ? p : NULL;
+    for (p += before ? 2 : 0; p < end && strchr(" \t", *p);)
+        p++;
     const char *name = p;
-    size_t length = shell_name_length(p, end), signs = 0;
-    for (p += length; p < end && strchr(" \t", *p);)
+    size_t length = shell_name_length(name, end), signs = 0;
+    for (p = name + length; p < end && strchr(" \t", *p);)
         p++;
     while (p + signs < end && signs < 2 && strchr("+-*/%<>&|^", p[signs]))
         signs++;
-    bool steps = signs == 2 && p[0] == p[1] && strchr("+-", *p) && p + 2 == end;
-    bool sets = p + signs < end && p[signs] == '=' && (p + signs + 1 == end || p[signs + 1] != '=') &&
-                (signs != 1 || !strchr("<>", *p));
+    bool behind = signs == 2 && p[0] == p[1] && strchr("+-", *p) && p + 2 == end && !before;
+    bool steps = behind || (before && p == end), sets = !before && p + signs < end && p[signs] == '=' &&
+                                                        (p + signs + 1 == end || p[signs + 1] != '=') &&
+                                                        (signs != 1 || !strchr("<>", *p));
     *found = length > 0 && (steps || sets);
     if (!*found)
         return true;
@@ -167,7 +166,7 @@ static bool assign_sum(struct shell *s, bool active, int64_t *value, bool *whole
     struct shell inner = *s;
     text_printf(&sum, "%.*s=$((", (int)length, name);
     if (steps || signs > 0)
-        text_printf(&sum, "%.*s%.*s", (int)length, name, steps ? 1 : (int)signs, p);
+        text_printf(&sum, "%.*s%.*s", (int)length, name, steps ? 1 : (int)signs, before ? before : p);
     text_printf(&sum, "(%.*s)))", steps ? 1 : (int)(end - rest), steps ? "1" : rest);
     if (!shell_take(s, &sum, &all))
         return false;
@@ -177,10 +176,10 @@ static bool assign_sum(struct shell *s, bool active, int64_t *value, bool *whole
     bool assigned, good = shell_assignment(&inner, active, &assigned);
     s->grown = inner.grown;
     s->p = stop;
-    const struct shell_variable *variable = find_variable(s->script, name, length);
+    const struct shell_variable *variable = shell_variable(s->script, name, length);
     *whole = variable && variable->count > 0 && *variable->values[0] != 0;
     *value = *whole ? strtoll(variable->values[0], NULL, 10) : 0;
-    *value += steps ? (*p == '-') - (*p == '+') : 0; /* such a sum is what there was before */
+    *value += behind ? (*p == '-') - (*p == '+') : 0; /* such a sum is what there was before */
     return good;
 }
 
@@ -194,22 +193,27 @@ bool shell_arithmetic_command(struct shell *s, bool runs, bool *found)
     *found = at.end - at.p >= 2 && at.p[0] == '(' && at.p[1] == '(';
     if (!*found)
         return true;
+    const char *from = s->p;
     s->p = at.p;
     bool assigns;
     if (!assign_sum(s, runs, &value, &whole, &assigns) || (!assigns && !shell_arithmetic(s, &value, &whole)))
         return false;
-    if (runs)
-        s->success = !whole || (value != 0) != inverted;
-    return true;
+    s->success = runs ? whole && (value != 0) != inverted : s->success;
+    if (!runs || whole)
+        return true;
+    const char *text = arena_strndup(s->arena, from, (size_t)(s->p - from));
+    struct shell_words words = { .count = 1, .words = &text };
+    return text ? shell_note_command(s, &words, "taken as false") : fail_memory(s->err);
 }
 
-bool shell_loop(struct shell *s, bool runs)
+bool shell_loop(struct shell *s, bool runs, bool *never)
 {
     struct shell_words words = { 0 };
     struct text text = { 0 };
     int64_t value;
-    bool whole, unknown = true;
+    bool whole;
     int line = s->line;
+    *never = false;
     shell_skip_blank(s, false);
     if (s->end - s->p >= 2 && s->p[0] == '(' && s->p[1] == '(')
         return shell_arithmetic(s, &value, &whole);
@@ -217,19 +221,18 @@ bool shell_loop(struct shell *s, bool runs)
     size_t length = shell_name_length(s->p, s->end);
     s->p += length;
     shell_skip_blank(s, true);
-    bool listed = shell_says(s, "in");
+    bool listed = shell_says(s, "in"), unknown = !listed && !s->arguments;
     for (s->p += listed ? 2 : 0; listed && (shell_skip_blank(s, false), s->p < s->end) && !strchr("\n;&|", *s->p);) {
         const char *before = s->p;
         if (!shell_word(s, &words, false))
             return false;
         s->p += s->p == before; /* what no word begins with */
-        unknown = s->unknown;
+        unknown = unknown || s->unknown;
     }
-    if (!listed && s->arguments) {
+    if (!listed && s->arguments)
         words = *s->arguments;
-        unknown = false;
-    }
-    if (!runs || length == 0)
+    *never = words.count == 0 && !unknown;
+    if (!runs || length == 0 || *never)
         return true;
     if (!shell_set(s, name, length, words.count > 0 ? words.words[0] : "", unknown))
         return false;
@@ -246,22 +249,59 @@ bool shell_loop(struct shell *s, bool runs)
     return good || fail_memory(s->err);
 }
 
-bool shell_read_names(struct shell *s, const struct shell_words *words)
+/* How many characters of IFS stand there that are blanks, which part words however many there are. */
+static size_t blanks_at(const char *p, const char *between)
 {
-    const char *said = shell_value(s->script, "IFS"), *between = said && *said ? said : " \t\n", *rest = s->fed;
-    for (int i = 1; i < words->count && rest; i++) {
-        const char *name = words->words[i];
-        if (*name == '-')
-            continue;
-        size_t length = i + 1 < words->count ? strcspn(rest, between) : strlen(rest);
-        const char *value = arena_strndup(s->arena, rest, length);
-        if (!value || !shell_grow(s, length + 1))
-            return fail_memory(s->err);
-        if (!shell_set(s, name, strlen(name), value, false))
-            return false;
-        rest += length + (rest[length] != 0);
+    size_t count = 0;
+    while (p[count] && strchr(" \t\n", p[count]) && strchr(between, p[count]))
+        count++;
+    return count;
+}
+
+/* Behind the part that begins here, and behind what parts it from the next. */
+static const char *behind_part(const char *p, const char *between)
+{
+    p += strcspn(p, between);
+    p += blanks_at(p, between);
+    if (*p && strchr(between, *p))
+        p += 1 + blanks_at(p + 1, between);
+    return p;
+}
+
+bool shell_read_names(struct shell *s, const struct shell_words *words, const char *between)
+{
+    static const char usual[] = " \t\n";
+    const char *said = shell_value(s->script, "IFS"), *parting = said ? said : usual;
+    const char *rest = arena_strndup(s->arena, s->fed, strcspn(s->fed, "\n")), *next;
+    struct shell_words parts = { 0 };
+    bool listed = false, understood = true;
+    int i = 1;
+    for (; i < words->count && words->words[i][0] == '-'; i++) {
+        const char *letters = words->words[i] + 1;
+        listed = listed || strchr(letters, 'a');
+        understood = understood && !letters[strspn(letters, "aers")];
     }
-    return true;
+    if (!rest || !shell_grow(s, strlen(s->fed)) ||
+        (!understood && !shell_note_command(s, words, "taken to read nothing")))
+        return fail_memory(s->err);
+    rest = understood ? rest + blanks_at(rest, parting) : "";
+    for (int left = words->count - i; listed ? *rest != 0 : left > 0; left--, rest = next) {
+        next = behind_part(rest, parting);
+        size_t length = strcspn(rest, parting);
+        if (!listed && left == 1 && *next) /* the last gets all that is left, as it is */
+            for (length = strlen(rest), next = rest + length; blanks_at(rest + length - 1, parting);)
+                length--;
+        if (!shell_add_word(s, &parts, arena_strndup(s->arena, rest, length)))
+            return false;
+    }
+    bool unknown = s->fed_unknown || !understood,
+         good = said == between || shell_set(s, "IFS", 3, between ? between : usual, false);
+    for (int n = 0; i + n < words->count && !listed && good; n++)
+        good = shell_set(s, words->words[i + n], strlen(words->words[i + n]), parts.words[n], unknown);
+    s->unknown = unknown;
+    if (listed && i < words->count)
+        good = set_variable(s, words->words[i], strlen(words->words[i]), false, &parts, true);
+    return good;
 }
 
 bool shell_remember(struct shell *s, struct shell_memory *out)

@@ -3,20 +3,11 @@
 #include "base/text.h"
 #include "targets/trainer.h"
 #include <string.h>
-#include <strings.h>
 
 static bool has_one_of(const char *name, const char *const *words)
 {
     for (; *words; words++)
         if (strstr(name, *words))
-            return true;
-    return false;
-}
-
-static bool is_one_of(const char *name, const char *const *words)
-{
-    for (; *words; words++)
-        if (strcasecmp(name, *words) == 0)
             return true;
     return false;
 }
@@ -54,19 +45,20 @@ static bool is_degree(const char *key)
     static const char section[] = "parallelism_config_";
     const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
     name += strncmp(name, section, sizeof section - 1) == 0 ? sizeof section - 1 : 0;
-    return is_one_of(name, names) || (has_one_of(name, words) && !strstr(name, "data_parallel"));
+    return settings_is_one_of(name, names) || (has_one_of(name, words) && !strstr(name, "data_parallel"));
 }
 
 /* Whether the setting says that adapters are trained: DeepSpeed-Chat's lora_dim, PEFT's, axolotl's and LLaMA-Factory's
- * names, the last of which has ranks also where it trains all weights. */
+ * names, the last of which has ranks also where it trains all weights, or freezes some. */
 static bool says_adapters(const struct setting *one, bool trains_all)
 {
     static const char *const ranks[] = { "lora_dim", "lora_r", "lora_rank", NULL },
                              *const kinds[] = { "adapter", "finetuning_type", "peft_type", NULL },
                              *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL },
-                             *const none[] = { "none", "null", "full", "false", "0", "", NULL };
-    return (is_one_of(one->key, ranks) && !trains_all && is_above(one, 0)) ||
-           ((is_one_of(one->key, kinds) || is_one_of(one->key, flags)) && !is_one_of(one->value, none));
+                             *const none[] = { "none", "null", "full", "freeze", "false", "no", "off", "0", "", NULL };
+    return (settings_is_one_of(one->key, ranks) && !trains_all && is_above(one, 0)) ||
+           ((settings_is_one_of(one->key, kinds) || settings_is_one_of(one->key, flags)) &&
+            !settings_is_one_of(one->value, none));
 }
 
 static bool note_adapters(struct launch_read *out, const struct settings *settings, const struct setting *one,
@@ -97,11 +89,11 @@ bool trainer_refuse_left(struct launch_read *out, const struct settings *setting
     static const char *const beside[] = { "eval",       "val_",    "test",    "infer", "generat",
                                           "new_tokens", "rollout", "preproc", "vllm",  "dataloader",
                                           "dataset",    "warmup",  NULL },
-                             *const all[] = { "full", NULL };
+                             *const all[] = { "full", "freeze", NULL };
     bool batch_said = out->says_batch || out->rank_batch > 0 || !out->micro_batch_is_open, trains_all = false;
     for (int i = 0; i < settings->count; i++)
-        trains_all = trains_all ||
-                     (strcmp(settings->list[i].key, "finetuning_type") == 0 && is_one_of(settings->list[i].value, all));
+        trains_all = trains_all || (strcmp(settings->list[i].key, "finetuning_type") == 0 &&
+                                    settings_is_one_of(settings->list[i].value, all));
     for (int i = 0; i < settings->count; i++) {
         const struct setting *one = &settings->list[i];
         if (one->taken || one->word || has_one_of(one->key, beside))

@@ -244,7 +244,11 @@ static const struct {
     { "a.sh", "deepspeed main.py --zero_stage 3 --batch_size 4\n",
       "a.sh:1:34: batch_size: a batch is not read by this name" },
     { "a.sh", "deepspeed main.py --zero_stage 3 --max_prompt_length $LENGTH\n",
-      "max_prompt_length: a length is not read by this name, and nothing else says it: write max_length" },
+      "max_prompt_length ($LENGTH expands to nothing here: write the value in its place, or set it before): a length "
+      "is "
+      "not read by this name, and nothing else says it: write max_length for that of the sequences, or take it out and "
+      "give --seq" },
+    { "a.sh", "deepspeed main.py --zero_stage 3 --bf16 2 2>&1 | tee log\n", "bf16: expected true or false, found 2" },
     { "a.sh", "deepspeed main.py --zero_stage 3 --tensor-model-parallel-size 2\n",
       "tensor_model_parallel_size: expected 1, found 2: degrees of this target are tensor_parallel.autotp_size" },
     { "a.yaml", "distributed_type: DEEPSPEED\nparallelism_config:\n  parallelism_config_tp_size: 2\n",
@@ -294,7 +298,11 @@ START_TEST(adapters_are_noted)
         { "--finetuning_type lora", "a.sh:1:34: finetuning_type" },
         { "--finetuning_type full --lora_rank 8", NULL },
         { "--lora_dim 0", NULL },
+        { "--finetuning_type freeze --lora_rank 8", NULL },
         { "--use_peft false", NULL },
+        { "--use_peft no --bf16 2>&1 | tee log", NULL },
+        { "--lora OFF", NULL },
+        { "--adapter no", NULL },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = { 0 };
