@@ -19,9 +19,9 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
     struct shell_command *last = script->count > 0 ? &script->commands[script->count - 1] : NULL;
     bool continues = last && last->count > 0 && is_option(last->words[0]) && is_option(words->words[0]);
     int before = continues ? last->count : 0;
-    const char **all = arena_alloc(s->arena, (size_t)(before + words->count), sizeof *all);
-    if (!all || !shell_grow(s, (size_t)(before + words->count) * sizeof *all))
-        return fail_memory(s->err);
+    const char **all = shell_room(s, before + words->count, sizeof *all);
+    if (!all)
+        return false;
     for (int i = 0; i < before; i++)
         all[i] = last->words[i];
     for (int i = 0; i < words->count; i++)
@@ -66,7 +66,8 @@ static bool run_word(struct shell *s, const struct shell_words *words, int index
     struct error why = { 0 };
     struct shell_memory memory;
     struct shell_command last = s->script->commands[s->script->count - 1];
-    int commands = s->script->count, variables = s->script->variable_count, functions = s->functions->count;
+    int commands = s->script->count, variables = s->script->variable_count;
+    const struct shell_function *functions = *s->functions;
     int notes = s->script->note_count;
     if (!shell_remember(s, &memory))
         return false;
@@ -87,7 +88,7 @@ static bool run_word(struct shell *s, const struct shell_words *words, int index
     s->script->commands[commands - 1] = last; /* which the message's options may have continued */
     s->script->variable_count = variables;
     s->script->note_count = notes;
-    s->functions->count = functions;
+    *s->functions = functions;
     return true;
 }
 
@@ -146,8 +147,7 @@ static size_t function_at(struct shell *s, const char **name)
 /* Keeps the function whose name and () were just passed. */
 static bool define(struct shell *s, const char *name, size_t length, bool active)
 {
-    struct shell_functions *all = s->functions;
-    struct shell_function function = { .name = name, .name_length = length, .line = s->line };
+    struct shell_function function = { .name = name, .name_length = length, .line = s->line, .before = *s->functions };
     shell_skip_blank(s, true);
     if (s->p == s->end || *s->p != '{')
         return shell_fail(s, "function %.*s: expected { and its commands", (int)length, name);
@@ -157,26 +157,19 @@ static bool define(struct shell *s, const char *name, size_t length, bool active
     if (s->p == s->end)
         return shell_fail(s, "function %.*s of line %d: expected } at its end", (int)length, name, function.line);
     function.body_length = (size_t)(s->p++ - function.body);
-    if (!active)
-        return true;
-    if (all->count == all->capacity) {
-        struct shell_function *more = arena_more(s->arena, all->list, all->count, &all->capacity, sizeof *more);
-        if (!more || !shell_grow(s, sizeof *more))
-            return fail_memory(s->err);
-        all->list = more;
-    }
-    all->list[all->count++] = function;
-    return true;
+    struct shell_function *kept = active ? shell_room(s, 1, sizeof *kept) : NULL;
+    if (kept)
+        *s->functions = memcpy(kept, &function, sizeof function);
+    return kept || !active;
 }
 
 /* Runs the function that the words call; *found: there is one. */
 static bool call(struct shell *s, const struct shell_words *words, bool *found)
 {
-    const struct shell_function *function = NULL;
-    for (int i = 0; words->count > 0 && i < s->functions->count; i++)
-        if (strlen(words->words[0]) == s->functions->list[i].name_length &&
-            memcmp(words->words[0], s->functions->list[i].name, s->functions->list[i].name_length) == 0)
-            function = &s->functions->list[i];
+    const struct shell_function *function = words->count > 0 ? *s->functions : NULL;
+    while (function && (strlen(words->words[0]) != function->name_length ||
+                        memcmp(words->words[0], function->name, function->name_length) != 0))
+        function = function->before;
     *found = function != NULL;
     if (!function)
         return true;
@@ -200,11 +193,8 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
 /* set -- WORD ...: arguments of the function that runs, or of the script. */
 static bool set_arguments(struct shell *s, const struct shell_words *words)
 {
-    struct shell_words *own = s->arguments ? s->arguments : arena_alloc(s->arena, 1, sizeof *own);
-    if (!own || !shell_grow(s, sizeof *own))
-        return fail_memory(s->err);
-    *own = (struct shell_words){ .count = words->count - 2, .words = words->words + 2 };
-    s->arguments = own;
+    s->arguments = s->arguments ? s->arguments : s->own_arguments;
+    *s->arguments = (struct shell_words){ .count = words->count - 2, .words = words->words + 2 };
     return true;
 }
 
@@ -261,7 +251,7 @@ static bool bare_layout(struct shell *s, struct shell_words *words)
     while (s->p + length < s->end && !strchr(" \t\r\n;&\\", s->p[length]))
         length++;
     s->p += length;
-    return length > 0 && shell_add_word(s, words, arena_strndup(s->arena, s->p - length, length));
+    return length > 0 && shell_add_word(s, words, shell_copy(s, s->p - length, length));
 }
 
 /* One command up to its separator. Redirections lead nowhere. */
@@ -580,10 +570,14 @@ bool shell_read(struct shell_script *out, struct arena *arena, const char *name,
     *out = (struct shell_script){ 0 };
     if (memchr(text, 0, length))
         return fail(err, "%s: expected text, found a byte of zero", name);
-    struct shell_functions functions = { 0 };
+    const struct shell_function *functions = NULL;
+    struct shell_words own = { 0 };
     struct shell shell = {
-        .script = out, .functions = &functions, .arena = arena, .name = name, .line = 1, .success = true, .err = err
+        .script = out, .functions = &functions, .own_arguments = &own, .arena = arena, .name = name
     };
+    shell.err = err;
+    shell.line = 1;
+    shell.success = true;
     shell.place = place ? *place : (struct shell_place){ 0 };
     return shell_place_begin(&shell) && run_text(&shell, text, length);
 }

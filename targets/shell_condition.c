@@ -158,7 +158,7 @@ bool shell_test_sign(struct shell *s, struct shell_words *words)
         length++;
     s->p += length;
     return shell_add_word(s, words,
-                          expression ? arena_strndup(s->arena, s->p - length, length) : arena_strdup(s->arena, both));
+                          expression ? shell_copy(s, s->p - length, length) : shell_copy(s, both, strlen(both)));
 }
 
 bool shell_note_command(struct shell *s, const struct shell_words *words, const char *instead)

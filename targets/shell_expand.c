@@ -183,8 +183,8 @@ static bool trim(struct shell *s, const char *value, char sign, bool longest, co
         fits = shell_matches(pattern, piece);
     }
     cut = fits ? cut : 0;
-    *out = arena_strndup(s->arena, sign == '#' ? value + cut : value, length - cut);
-    return *out ? shell_grow(s, length) : fail_memory(s->err);
+    *out = shell_copy(s, sign == '#' ? value + cut : value, length - cut);
+    return *out;
 }
 
 /* What stands in ${ } from the name to the end, and what the name stands for. */

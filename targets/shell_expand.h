@@ -14,15 +14,13 @@ struct shell_function {
     const char *name, *body;
     size_t name_length, body_length;
     int line;
-};
-struct shell_functions {
-    int count, capacity;
-    struct shell_function *list; /* the last of a name holds */
+    const struct shell_function *before; /* the last of a name holds */
 };
 struct shell {
     struct shell_script *script;
-    struct shell_functions *functions;
+    const struct shell_function **functions; /* the last */
     struct shell_words *arguments; /* of the function that runs, or of set --; NULL: the script's, which are unknown */
+    struct shell_words *own_arguments; /* room for those that the script sets */
     struct shell_place place;
     struct arena *arena;
     const char *name;
@@ -46,6 +44,9 @@ struct shell {
 bool shell_fail(struct shell *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Counts bytes; fails where they are too many. */
 bool shell_grow(struct shell *s, size_t bytes);
+/* Give room for so many in the arena, or a copy in it, and count them; NULL after a failure. */
+void *shell_room(struct shell *s, int count, size_t size);
+const char *shell_copy(struct shell *s, const char *text, size_t length);
 /* Moves the text into the arena, and frees it. */
 bool shell_take(struct shell *s, struct text *text, const char **out);
 bool shell_add_word(struct shell *s, struct shell_words *words, const char *word);

@@ -1,5 +1,6 @@
 /* What lies between the words of a shell script: blanks, lines, here documents and redirections. Here are also failures
  * and notes, which say the line. */
+#include "base/num.h"
 #include "targets/shell_expand.h"
 #include <ctype.h>
 #include <stdarg.h>
@@ -22,22 +23,32 @@ bool shell_grow(struct shell *s, size_t bytes)
     return s->grown <= SHELL_MOST_BYTES || shell_fail(s, "the script's words grow beyond %d bytes", SHELL_MOST_BYTES);
 }
 
+void *shell_room(struct shell *s, int count, size_t size)
+{
+    void *room = arena_alloc(s->arena, (size_t)max_int(count, 1), size);
+    bool good = room ? shell_grow(s, (size_t)count * size) : fail_memory(s->err);
+    return good ? room : NULL;
+}
+
+const char *shell_copy(struct shell *s, const char *text, size_t length)
+{
+    char *copy = shell_room(s, (int)length + 1, sizeof *copy);
+    return copy ? memcpy(copy, text, length) : NULL;
+}
+
 bool shell_take(struct shell *s, struct text *text, const char **out)
 {
-    char *copy = text->failed ? NULL : arena_strndup(s->arena, text->data ? text->data : "", text->length);
-    size_t length = text->length;
+    *out = text->failed ? NULL : shell_copy(s, text->data ? text->data : "", text->length);
+    bool good = !text->failed || fail_memory(s->err);
     text_free(text);
     *text = (struct text){ 0 };
-    if (!copy)
-        return fail_memory(s->err);
-    *out = copy;
-    return shell_grow(s, length + 1);
+    return good && *out;
 }
 
 bool shell_add_word(struct shell *s, struct shell_words *words, const char *word)
 {
     if (!word)
-        return fail_memory(s->err);
+        return false;
     if (words->count == words->capacity) {
         const char **more = arena_more(s->arena, words->words, words->count, &words->capacity, sizeof *more);
         if (!more)

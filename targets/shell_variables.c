@@ -201,9 +201,9 @@ bool shell_arithmetic_command(struct shell *s, bool runs, bool *found)
     s->success = runs ? whole && (value != 0) != inverted : s->success;
     if (!runs || whole)
         return true;
-    const char *text = arena_strndup(s->arena, from, (size_t)(s->p - from));
+    const char *text = shell_copy(s, from, (size_t)(s->p - from));
     struct shell_words words = { .count = 1, .words = &text };
-    return text ? shell_note_command(s, &words, "taken as false") : fail_memory(s->err);
+    return text && shell_note_command(s, &words, "taken as false");
 }
 
 bool shell_loop(struct shell *s, bool runs, bool *never)
@@ -272,7 +272,7 @@ bool shell_read_names(struct shell *s, const struct shell_words *words, const ch
 {
     static const char usual[] = " \t\n";
     const char *said = shell_value(s->script, "IFS"), *parting = said ? said : usual;
-    const char *rest = arena_strndup(s->arena, s->fed, strcspn(s->fed, "\n")), *next;
+    const char *rest = shell_copy(s, s->fed, strcspn(s->fed, "\n")), *next;
     struct shell_words parts = { 0 };
     bool listed = false, understood = true;
     int i = 1;
@@ -281,9 +281,8 @@ bool shell_read_names(struct shell *s, const struct shell_words *words, const ch
         listed = listed || strchr(letters, 'a');
         understood = understood && !letters[strspn(letters, "aers")];
     }
-    if (!rest || !shell_grow(s, strlen(s->fed)) ||
-        (!understood && !shell_note_command(s, words, "taken to read nothing")))
-        return fail_memory(s->err);
+    if (!rest || (!understood && !shell_note_command(s, words, "taken to read nothing")))
+        return false;
     rest = understood ? rest + blanks_at(rest, parting) : "";
     for (int left = words->count - i; listed ? *rest != 0 : left > 0; left--, rest = next) {
         next = behind_part(rest, parting);
@@ -291,7 +290,7 @@ bool shell_read_names(struct shell *s, const struct shell_words *words, const ch
         if (!listed && left == 1 && *next) /* the last gets all that is left, as it is */
             for (length = strlen(rest), next = rest + length; blanks_at(rest + length - 1, parting);)
                 length--;
-        if (!shell_add_word(s, &parts, arena_strndup(s->arena, rest, length)))
+        if (!shell_add_word(s, &parts, shell_copy(s, rest, length)))
             return false;
     }
     bool unknown = s->fed_unknown || !understood,
@@ -307,18 +306,17 @@ bool shell_read_names(struct shell *s, const struct shell_words *words, const ch
 bool shell_remember(struct shell *s, struct shell_memory *out)
 {
     const struct shell_script *script = s->script;
-    size_t bytes = (size_t)script->variable_count * sizeof *out->variables;
     *out = (struct shell_memory){ .count = script->variable_count };
-    out->variables = arena_alloc(s->arena, (size_t)(out->count > 0 ? out->count : 1), sizeof *out->variables);
-    if (!out->variables || !shell_grow(s, bytes))
-        return fail_memory(s->err);
+    out->variables = shell_room(s, out->count, sizeof *out->variables);
+    if (!out->variables)
+        return false;
     for (int i = 0; i < out->count; i++) {
         struct shell_variable *copy = &out->variables[i];
         *copy = script->variables[i];
         copy->capacity = copy->count;
-        copy->values = arena_alloc(s->arena, (size_t)(copy->count > 0 ? copy->count : 1), sizeof *copy->values);
-        if (!copy->values || !shell_grow(s, (size_t)copy->count * sizeof *copy->values))
-            return fail_memory(s->err);
+        copy->values = shell_room(s, copy->count, sizeof *copy->values);
+        if (!copy->values)
+            return false;
         for (int k = 0; k < copy->count; k++)
             copy->values[k] = script->variables[i].values[k];
     }

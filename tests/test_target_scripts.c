@@ -13,7 +13,7 @@ START_TEST(test_functions)
         "  torchrun --nproc_per_node 8 --nnodes ${NODES} pretrain_gpt.py \\\n    --tensor-model-parallel-size ${tp} "
         "\\\n"
         "    \"$@\" --bf16\n}\n"
-        "function unused ()\n{\n  NODES=64\n}\n"
+        "function   unused ( )\n{\n  NODES=64\n}\n"
         "main() {\n  NODES=2\n  train 4 --sequence-parallel --global-batch-size \"$1\"\n}\n"
         "NODES=1\n[ -z \"$1\" ] || usage\nmain 64\n";
     struct arena arena = { 0 };
@@ -89,6 +89,7 @@ START_TEST(test_choices)
         { "T=1\n[[ a == b ]] && case a in a) T=2;; esac\nT=$((T + 3))\n", 4 },
         { "T=1\n[[ a == b ]] && { T=2; T=8; }\n[[ a == a ]] && { T=$((T + 2)); T=$((T + 1)); }\n", 4 },
         { "T=4\necho \"case sensitive --tp\"\n", 4 },
+        { "T=4\n)\n", 4 }, /* behind which all is read */
         { "T=4\necho \"T=8; case sensitive --tp\"\n", 4 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -105,6 +106,12 @@ START_TEST(test_choices)
           "args:1: case: expected ;; behind an item, found ;&, which is not read" },
         { "case a in a) T=2;;& esac\n", "found ;;&, which is not read" },
         { "case a in a) T=2;;\n", "case of line 1: expected esac at its end" },
+        { "case a in a b) T=2;; esac\n", "args:1: case: expected ) behind a pattern" },
+        { "case a in a) case a in a) case a in a) case a in a) case a in a) case a in a) case a in a) case a in a) "
+          "case a in a) T=2;; esac;; esac;; esac;; esac;; esac;; esac;; esac;; esac;; esac\n",
+          "args:1: more than 8 choices inside each other" },
+        { "T=${A:-${A:-${A:-${A:-${A:-${A:-${A:-${A:-${A:-2}}}}}}}}}\n",
+          "args:1: more than 8 expansions inside each other" },
         { "for a in 'b\n", "args:1: a quote ' that ends nowhere" },
         { "(( a = ${b )) --bf16\n", "args:1: ${ that ends nowhere" },
         { "(( ${b )) --bf16\n", "args:1: ${ that ends nowhere" },
