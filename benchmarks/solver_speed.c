@@ -215,7 +215,7 @@ static void time_cut(const struct cut_case *c)
     struct arena arena = { 0 };
     struct error err = { 0 };
     struct chain chain;
-    struct strategy strategies[STRATEGIES] = { { 0 } };
+    static const struct strategy strategies[STRATEGIES];
     struct partition_result result = { 0 };
     int *class_of = arena_alloc(&arena, (size_t)c->layers, sizeof *class_of),
         *in_flight = arena_alloc(&arena, (size_t)c->stages, sizeof *in_flight);
@@ -223,7 +223,12 @@ static void time_cut(const struct cut_case *c)
     make_prices(c, prices, class_of);
     for (int k = 0; k < c->stages; k++)
         in_flight[k] = c->stages - k < c->micro_batches ? c->stages - k : c->micro_batches;
-    struct price_table table = { c->classes, STRATEGIES, strategies, prices, 40000, INT64_C(1) << 30 };
+    struct price_table table = { .class_count = c->classes,
+                                 .strategy_count = STRATEGIES,
+                                 .strategies = strategies,
+                                 .prices = prices,
+                                 .send_ns = 40000,
+                                 .base_bytes = INT64_C(1) << 30 };
     double start = now_ms();
     bool good = chain_build(&chain, &arena, c->layers, class_of, c->classes, -1, -1, &err);
     double built = now_ms();

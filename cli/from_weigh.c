@@ -4,7 +4,6 @@
 #include "cli/from.h"
 #include "cli/progress.h"
 #include "planner/estimate/estimate.h"
-#include "planner/estimate/pace_shelf.h"
 #include "planner/program/schedule.h"
 #include <stddef.h>
 #include <stdio.h>
@@ -153,7 +152,6 @@ struct look {
     const struct from *from;
     const struct inputs *in;
     struct change *list;
-    struct pace_shelf paces;
     int64_t worth_ns;
     bool fits; /* the launch does */
 };
@@ -171,8 +169,7 @@ static void try_change(struct look *look, struct inputs *in, struct change *chan
                 aim_check(in, look->from->target, &l, look->from->read.beyond, &change->why);
     in->graph = NULL; /* the launch's */
     good = good && from_plan(&plan, look->from, &l, in, &space, &change->why) &&
-           estimate_plan_paced(&estimate, &look->paces, in->model, in->graph, plan, &in->facts, look->worth_ns,
-                               &change->why);
+           estimate_plan_paced(&estimate, NULL, in->model, in->graph, plan, &in->facts, look->worth_ns, &change->why);
     /* Few micro-batches wait for bytes of states that come and go once a step, which that look takes for each one's. */
     if (good && !estimate->beaten && estimate->prediction.fits && l.offload != OFFLOAD_NONE) {
         estimate_free(estimate);
@@ -225,13 +222,11 @@ static bool keep_best(struct from *from, const struct inputs *in, struct change 
     int64_t own_ns = estimate->prediction.step_ns;
     bool fits = estimate->prediction.fits, good = true;
     struct look look = { from, in, list, .worth_ns = fits ? own_ns - own_ns / LEAST_GAIN_SHARE : INT64_MAX, fits };
-    pace_shelf_open(&look.paces);
     for (int at = 0, wave = WAVE * workers_at_once(workers); at < count; at += wave) {
         progress_say(progress, "changes of the launch, %d of %d", at, count);
         look.list = list + at;
         workers_each(workers, (int)min_i64(wave, count - at), try_one, &look);
     }
-    pace_shelf_close(&look.paces);
     progress_clear(progress);
     for (int i = 0; i < count && good; i++) {
         good = (list[i].why.kind != ERROR_ENVIRONMENT && list[i].why.kind != ERROR_BUG) || fail_with(err, &list[i].why);

@@ -105,15 +105,6 @@ static bool check_memory_count(struct checker *c, const int64_t counts[FATE_COUN
                      (long long)claimed, (long long)least, (long long)most);
 }
 
-/* Gives how far the best plan may lie above the bound for the proof to be as close as was asked for, a share of the
- * bound. Where the file does not say what was, both have to be the same. The search rounds up to 1 ns differently. */
-static int64_t most_gap_ns(const struct claim *claim)
-{
-    __extension__ typedef __int128 wide;
-    int64_t asked_ppm = max_i64(claim->asked_gap_ppm, 0);
-    return 1 + (int64_t)((wide)claim->best_ns * asked_ppm / (1000000 + (wide)asked_ppm));
-}
-
 /* Checks whether all that there is was looked at, and as closely as was asked for. An older certificate also says so of
  * searches that ended later, and of any gap. */
 static bool check_complete(struct checker *c, int64_t unsettled)
@@ -124,7 +115,10 @@ static bool check_complete(struct checker *c, int64_t unsettled)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it calls the search complete, which left %lld configurations",
                          (long long)(unsettled + c->unbounded_count - claim->unbounded));
-    int64_t gap_ns = claim->bound_ns > 0 ? claim->best_ns - claim->bound_ns : 0, most_ns = most_gap_ns(claim);
+    /* what was asked for is a share of the bound; the search rounds up to 1 ns differently */
+    int64_t gap_ns = claim->bound_ns > 0 ? claim->best_ns - claim->bound_ns : 0,
+            asked_ppm = max_i64(claim->asked_gap_ppm, 0),
+            most_ns = 1 + mul_div_i64(claim->best_ns, asked_ppm, 1000000 + asked_ppm, INT64_MAX - 1);
     if (claim->complete && claim->asked_gap_ppm >= 0 && gap_ns > most_ns + 1)
         return fail_kind(
             c->err, ERROR_GATE,

@@ -320,14 +320,6 @@ static bool refine(struct ideals_walk *w, struct ideals_cell *cell)
     return true;
 }
 
-/* True when the cell's solution is one under the present cap too. */
-static bool settled(const struct ideals_walk *w, const struct ideals_cell *cell)
-{
-    return cell->least == INT64_MAX ||
-           (cell->solved &&
-            (cell->cost == INT64_MAX || stage_longest_ns(cell->ends, w->p->stages[cell->kind].from_ns) <= w->cap_ns));
-}
-
 /* ---- the shortest cut ---- */
 
 static bool too_long(const struct ideals_walk *w, int kind, int first, int end)
@@ -457,7 +449,9 @@ static bool refine_cut(struct ideals_walk *w, bool *moved, struct cut_witness *w
         struct ideals_cell *cell = make_cell(w, kind, first, way->end);
         if (!cell)
             return fail_memory(w->err);
-        if (!settled(w, cell)) {
+        bool holds = cell->solved && (cell->cost == INT64_MAX ||
+                                      stage_longest_ns(cell->ends, w->p->stages[cell->kind].from_ns) <= w->cap_ns);
+        if (cell->least != INT64_MAX && !holds) { /* its solution is none under the present cap */
             *moved = true;
             if (!refine(w, cell))
                 return false;

@@ -116,26 +116,21 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     return good;
 }
 
-/* True when the file claims that the plan was predicted by few micro-batches, as time was over: by no more than
- * that. */
-static bool claims_few(const struct checker *c, const struct estimate *estimate)
-{
-    const struct json *few = c->claim->predicted ? json_member(c->claim->predicted, "micro_batches_simulated") : NULL;
-    int64_t count = 0;
-    return few && json_int(few, 0, INT64_MAX, &count, NULL) && count == estimate->micro_batches_simulated;
-}
-
 static bool simulate_plan(struct checker *c, const struct model *model, const struct config *config,
                           const struct plan *plan, int64_t *step_ns)
 {
     struct graph *graph = NULL;
     struct estimate *estimate = NULL;
     const struct price_table *table = NULL;
+    const struct json *few = c->claim->predicted ? json_member(c->claim->predicted, "micro_batches_simulated") : NULL;
+    int64_t count = -1; /* of micro-batches that the file claims to tell the step by, as time was over */
+    bool claimed = few && json_int(few, 0, INT64_MAX, &count, NULL);
     bool good =
         workbench_table(&c->bench, config, false, &table, c->err) && plan_graph(&graph, model, plan, c->err) &&
         plan_check(plan, graph, c->err) &&
         estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err) &&
-        (claims_few(c, estimate) || estimate_whole(&estimate, model, graph, plan, c->facts, c->err)) &&
+        ((claimed && count == estimate->micro_batches_simulated) ||
+         estimate_whole(&estimate, model, graph, plan, c->facts, c->err)) &&
         estimate_settle(estimate, model, plan, c->facts, c->err);
     if (good) {
         *step_ns = estimate->prediction.step_ns;

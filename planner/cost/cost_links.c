@@ -106,14 +106,6 @@ static void end_needs(struct needs *needs, const struct facts *facts, const stru
     }
 }
 
-/* Adds the link of two devices that are linked to each other alone, which no group and no other message uses. */
-static void pair_needs(struct needs *needs, const struct cluster *cluster, int rank_count, int from, int to)
-{
-    int link = (int)own_links(cluster, rank_count) + from * cluster_node_size(cluster) + cluster_place(cluster, to, 0);
-    needs->ns[0] = 1;
-    needs->uses->use[needs->uses->count++] = (struct link_use){ .link = link, .flows = 1 };
-}
-
 struct link_uses cost_links(const struct facts *facts, const struct program *program, int stage,
                             const struct instr *instr)
 {
@@ -124,7 +116,10 @@ struct link_uses cost_links(const struct facts *facts, const struct program *pro
         int from = plan->stages[stage].first_rank, to = plan->stages[instr->peer_stage].first_rank,
             level = cluster_level(facts->cluster, from, to);
         if (level == 0 && cost_mesh_devices(facts->cluster, cluster_type(facts->cluster, from)) > 0) {
-            pair_needs(&needs, facts->cluster, plan->rank_count, from, to);
+            int link = (int)own_links(facts->cluster, plan->rank_count) + from * cluster_node_size(facts->cluster) +
+                       cluster_place(facts->cluster, to, 0); /* of these two, which nothing else uses */
+            needs.ns[0] = 1;
+            uses.use[uses.count++] = (struct link_use){ .link = link, .flows = 1 };
         } else {
             end_needs(&needs, facts, plan, stage, level, OUT);
             end_needs(&needs, facts, plan, instr->peer_stage, level, IN);

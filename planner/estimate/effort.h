@@ -230,6 +230,8 @@ enum {
                               need it. */
     SETTLE_INSTRS = 20000, /* A program of so many instructions is laid out in a tenth of a second. */
     FEW_INSTRS = 100000,   /* Of fewer, more micro-batches may pack otherwise in leaps. */
+    GLANCE_SHARE = 50,     /* A glance may say one part in so many too much: of 49 none did, or 0.8 % too little, and
+                              what else launches of llama-3-405b could be is told in a sixth of the time. */
     MIDDLE_SHARE = 4,      /* The pace of long steps is that of one part in so many of the micro-batches that settle,
                               but of */
     LEAST_MIDDLE = 32,     /* at least so many: with 4 long steps of two stages were off by 5.5 %, so by 0.6. */

@@ -72,7 +72,8 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
 /* Judges as estimate_plan_steady() does, but what further micro-batches take is simulated, too (pace.h), and not
- * priced; so it wants no prices. shelf: where the pace may stand already, and stays; may be NULL. */
+ * priced; so it wants no prices. shelf: where the pace may stand already, and stays; NULL: nobody asks for it again,
+ * and of uneven passes a glance comes first. */
 bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const struct model *model,
                          const struct graph *graph, const struct plan *plan, const struct facts *facts,
                          int64_t worth_ns, struct error *err);

@@ -430,6 +430,40 @@ static bool measure_paced(struct estimate *estimate, struct pace *pace, const st
     return true;
 }
 
+/* Looks at the memory that any layout needs and, where that is there, whether the step is not worth it. */
+static bool look(struct estimate *estimate, struct pace *pace, struct paced_apart *apart, const struct facts *facts,
+                 int64_t worth_ns, struct error *err)
+{
+    estimate_note_length(estimate, pace->few.program);
+    estimate->effort = pace->further > 0 ? estimate->effort : effort_of_few(pace->plan, estimate->effort);
+    estimate->brief = true;
+    if (!pace_bound(pace, err))
+        return false;
+    estimate->unplaced = lacks_paced(&estimate->prediction, pace, facts);
+    if (estimate->unplaced || (worth_ns == INT64_MAX && pace->further == 0))
+        return true;
+    if (!pace_time_apart(pace, facts, &estimate->arena, apart, err))
+        return false;
+    estimate->apart_ns = apart->step_ns;
+    estimate->beaten = apart->step_ns >= worth_ns;
+    return true;
+}
+
+/* Looks at few micro-batches, beyond which hardly a plan gets that is not worth it. */
+static bool glance(bool *seen, struct estimate *estimate, const struct model *model, const struct plan *plan,
+                   const struct facts *facts, int64_t worth_ns, struct error *err)
+{
+    struct pace pace;
+    struct paced_apart apart = { 0 };
+    int64_t far_ns = worth_ns < INT64_MAX ? worth_ns + worth_ns / GLANCE_SHARE : INT64_MAX;
+    bool good = pace_open(&pace, model, plan, true, err) &&
+                (pace.further == 0 || look(estimate, &pace, &apart, facts, far_ns, err));
+    *seen = good && (estimate->unplaced || estimate->beaten);
+    paced_apart_close(&apart);
+    pace_close(&pace);
+    return good;
+}
+
 bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const struct model *model,
                          const struct graph *graph, const struct plan *plan, const struct facts *facts,
                          int64_t worth_ns, struct error *err)
@@ -439,21 +473,12 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
     if (!estimate)
         return fail_memory(err);
     struct paced_apart apart = { 0 };
-    bool good = pace_take(&kept, shelf, model, plan, err) && pace_bound(&kept->pace, err);
-    bool lacks = estimate->unplaced = good && lacks_paced(&estimate->prediction, &kept->pace, facts);
-    if (good && !lacks && (worth_ns < INT64_MAX || kept->pace.further > 0)) {
-        good = pace_time_apart(&kept->pace, facts, &estimate->arena, &apart, err);
-        estimate->apart_ns = apart.step_ns;
-        estimate->beaten = apart.step_ns >= worth_ns;
-    }
-    if (good) {
-        int64_t effort = estimate_program_effort(kept->pace.few.program);
-        estimate->effort = kept->pace.further > 0 ? effort : effort_of_few(plan, effort);
-        estimate->program_instrs = program_instrs(kept->pace.few.program);
-        estimate->micro_batches_simulated = pace_micro_batches(&kept->pace);
-        estimate->brief = true;
-        good = lacks || estimate->beaten || measure_paced(estimate, &kept->pace, &apart, facts, err);
-    }
+    bool seen = false,
+         good = shelf || !pace_is_uneven(plan) || glance(&seen, estimate, model, plan, facts, worth_ns, err);
+    if (good && !seen)
+        good = pace_take(&kept, shelf, model, plan, err) && look(estimate, &kept->pace, &apart, facts, worth_ns, err);
+    if (good && !seen)
+        good = estimate->unplaced || estimate->beaten || measure_paced(estimate, &kept->pace, &apart, facts, err);
     paced_apart_close(&apart);
     pace_give(shelf, kept);
     if (!good) {

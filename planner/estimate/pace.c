@@ -19,12 +19,14 @@ bool pace_is_uneven(const struct plan *plan)
 }
 
 /* Steps that run into each other are not looked at by pace; nor are those that it would hardly shorten. */
-bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err)
+bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, bool glance, struct error *err)
 {
     int all = plan->micro_batch_count, unit = estimate_micro_batch_unit(plan);
-    int settled = estimate_settled_passes(plan, 1), few = estimate_settled_passes(plan, pace_is_uneven(plan) ? 2 : 1);
-    int period = (int)round_up(pace_is_uneven(plan) ? 3 * settled : ceil_div(few, 8), unit);
-    *out = (struct pace){ .model = model, .plan = plan, .uneven = pace_is_uneven(plan) };
+    bool uneven = pace_is_uneven(plan) && !glance;
+    int settled = glance ? estimate_settled_micro_batches(plan) : estimate_settled_passes(plan, 1),
+        few = uneven ? estimate_settled_passes(plan, 2) : settled,
+        period = (int)round_up(uneven ? 3 * settled : ceil_div(few, 8), unit);
+    *out = (struct pace){ .model = model, .plan = plan, .uneven = uneven };
     if (!schedules[plan->schedule]->asynchronous && estimate_shortens(plan) && 2 * few + period < all) {
         out->further = all - few;
         out->period = period;

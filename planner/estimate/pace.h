@@ -41,9 +41,9 @@ void paced_apart_close(struct paced_apart *apart);
 /* True when passes come in a longer pattern, of chunks, split backward passes or drifting copies, and waits for bytes
  * too: then more micro-batches are looked at, both times laid out. Else one is like the other in full pipelines. */
 bool pace_is_uneven(const struct plan *plan);
-/* Lowers the program that is laid out, others when they are needed. plan: plan_check()ed. The caller closes it, on
- * failure too. */
-bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err);
+/* Lowers what is laid out, other programs when they are needed. plan: plan_check()ed. The caller closes it, on failure
+ * too. glance: as of even passes, of which none is to be laid out. */
+bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, bool glance, struct error *err);
 void pace_close(struct pace *pace);
 /* Gives the number of micro-batches of `few`. */
 static inline int pace_micro_batches(const struct pace *pace)

@@ -70,7 +70,7 @@ bool pace_take(struct kept_pace **out, struct pace_shelf *shelf, const struct mo
         return fail_memory(err);
     }
     kept->hash = hash;
-    if (!pace_open(&kept->pace, model, kept->plan, err)) {
+    if (!pace_open(&kept->pace, model, kept->plan, false, err)) {
         kept_free(kept);
         return false;
     }

@@ -64,15 +64,6 @@ static bool reduces_each_time(const struct instr *instr)
     return instr->lane == LANE_DP && !hands_out(instr) && instr->micro >= 0 && instr->phase != PHASE_STEP;
 }
 
-/* True when the instruction counts. Where there is one micro-batch, transfers of the step stand between those of the
- * pass, which they are to leave alone. */
-static bool is_listed(const struct sample *s, const struct instr *instr)
-{
-    if (instr->phase == PHASE_STEP)
-        return s->shape.micro_batches > 1 || instr->lane == LANE_COMPUTE;
-    return instr->micro <= 0;
-}
-
 bool sample_keeps(const struct sample *s, int buffer)
 {
     const struct life *life = &s->lives[buffer];
@@ -114,13 +105,14 @@ static void skip_taken_over(struct sample *s)
         }
 }
 
+/* Of one micro-batch, transfers of the step stand between those of the pass, which they are to leave alone. */
 static void list_instructions(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
         int release = -1;
-        if (!is_listed(s, instr))
+        if (instr->phase == PHASE_STEP ? s->shape.micro_batches == 1 && instr->lane != LANE_COMPUTE : instr->micro > 0)
             continue;
         s->listed[s->list_count++] = i;
         if (instr->micro == 0 && instr->phase != PHASE_STEP)
