@@ -512,7 +512,7 @@ static bool run_commands(struct shell *s, bool active, enum until until)
             break;
         bool runs = branches.of[branches.depth].active && !skipped, found;
         s->runs = runs;
-        const char *before = s->p, *name;
+        const char *name;
         if (*s->p == '#') {
             if (runs && !batch_line(s))
                 return false;
@@ -549,8 +549,6 @@ static bool run_commands(struct shell *s, bool active, enum until until)
         if (!simple_command(s, runs))
             return false;
         skipped = false;
-        if (s->p == before)
-            s->p++; /* what begins no command */
     }
     return true;
 }
