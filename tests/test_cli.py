@@ -98,8 +98,6 @@ def wrong_usages(folder):
         ([*estimate, "--fix", "turns=1:2,dp=1", "--reversed"], "reversed: where stages have several meshes"),
         ([*estimate, "--recompute", "ful"], "--recompute: expected one of none, selective, full"),
         ([*estimate, "--offload", "weights"], "--offload: expected one of none, activations, optimizer, both, parameters, activations.parameters, optimizer.parameters, all"),
-        (["estimate", "gpt2", "--cluster", "1x8:l40s", "--batch", 8, "--micro-batch", 1, "--offload", "both"], "write l40s@host="),
-        (["plan", "gpt2", "--cluster", "1x8:l40s", "--batch", 8, "--space", "offload=none:optimizer"], "offload optimizer needs a link"),
         ([*estimate, "--schedule", "1f1b,gpipe"], "--schedule: expected one of"),
         ([*estimate, "--tp", "3"], "expected pp x tp x cp x dp = 2"),
         (["show"], "usage: cleave show PLAN"),

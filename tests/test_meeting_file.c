@@ -11,7 +11,9 @@
 #include "executor/rendezvous_wire.h"
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,6 +254,31 @@ START_TEST(a_call_that_fails_ends_nobody_without_a_word)
 END_TEST
 #endif
 
+/* In place of the C library's, which this thread has go without. */
+static _Thread_local bool no_random;
+ssize_t getrandom(void *out, size_t bytes, unsigned flags)
+{
+    return no_random ? -1 : syscall(SYS_getrandom, out, bytes, flags);
+}
+
+START_TEST(without_random_bytes_nobody_joins)
+{
+    int ends[2];
+    unsigned char greeting[GREETING_BYTES];
+    struct hello hello = { 0 };
+    struct error err = { 0 };
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert(greeting_make(greeting));
+    ck_assert_int_eq(write(ends[1], greeting, sizeof greeting), sizeof greeting);
+    no_random = true;
+    ck_assert(!handshake_join(ends[0], &hello, token, INT64_MAX, -1, "rank 0", NULL, &err));
+    no_random = false;
+    ck_assert_str_eq(err.message, "the system gives no random bytes");
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 /* ---- who says what nobody of a job says ---- */
 struct liar {
     struct meeting meeting; /* of rank 1 */
@@ -451,6 +478,7 @@ static Suite *meeting_file_suite(void)
     CHECK_ADD(suite, a_rank_0_that_lies_ends_the_others);
     CHECK_ADD(suite, silence_ends_all);
     CHECK_ADD(suite, where_nobody_can_listen_is_said);
+    CHECK_ADD(suite, without_random_bytes_nobody_joins);
 #ifdef __x86_64__
     CHECK_ADD_LOOP(suite, a_call_that_fails_ends_nobody_without_a_word, 3);
 #endif
