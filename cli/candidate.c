@@ -1,5 +1,6 @@
 #include "cli/candidate.h"
 #include "cli/aim.h"
+#include "cli/widening.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,18 +34,31 @@ bool candidate_open(struct candidate **out, const struct cli *cli, const char *m
     return good;
 }
 
-bool candidate_search(struct candidate *c, double seconds, struct error *err)
+static bool search_once(void *self, struct search_options *options, struct search_result **out, struct error *err)
 {
+    struct candidate *c = self;
     const struct target *target = NULL;
+    struct uniform_choice choice;
+    if (!c->job.target)
+        return search_run(out, c->in.model, &c->in.facts, options, err);
+    return aim_target(&target, "--target", c->job.target, err) &&
+           aim_search(out, &choice, &c->in, target, options, err);
+}
+
+bool candidate_search(struct candidate *c, double seconds, bool widens, struct error *err)
+{
     if (seconds > 0)
         c->job.time_limit_s = seconds;
     struct search_options options = space_search_options(&c->job, &c->space);
+    struct widening widening = { .space = c->space };
+    struct space widest;
     options.no_advice = true;
-    if (!c->job.target)
-        return search_run(&c->result, c->in.model, &c->in.facts, &options, err);
-    struct uniform_choice choice;
-    return aim_target(&target, "--target", c->job.target, err) &&
-           aim_search(&c->result, &choice, &c->in, target, &options, err);
+    if (!widens)
+        return search_once(c, &options, &c->result, err);
+    bool good = widening_widest(&widest, &c->in, &c->space, &c->job, err) &&
+                search_widened(&c->result, &widening, c->in.model, &c->in.facts, &options, &widest, search_once, c, err);
+    c->widened = good && c->result->feasible ? widening.taken : 0;
+    return good;
 }
 
 const struct search_plan *candidate_plan(const struct candidate *c)

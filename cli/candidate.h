@@ -8,6 +8,7 @@ struct candidate {
     struct space_options job;
     struct space space;
     struct search_result *result; /* NULL: not searched yet */
+    uint64_t widened; /* choices (bits) by which the space became wider, where nothing fits without */
 };
 /* The model's own description as text, for further candidates: foreign files are read, and their notes said, once.
  * Lives in the inputs' arena; NULL: out of memory. */
@@ -15,8 +16,9 @@ const char *candidate_model(struct inputs *in);
 /* The job's inputs on the cluster, as text that --cluster takes. reserve: instead of the job's; NULL: the job's. */
 bool candidate_open(struct candidate **out, const struct cli *cli, const char *model, const struct space_options *job,
                     const char *cluster, const char *reserve, struct error *err);
-/* Searches it, once; without advice where nothing fits. seconds: of the clock at most; 0: as the job says. */
-bool candidate_search(struct candidate *c, double seconds, struct error *err);
+/* Searches it, once, without advice where nothing fits. seconds: of the clock at most; 0: as the job says. widens: then
+ * a wider space, as `cleave plan` does. */
+bool candidate_search(struct candidate *c, double seconds, bool widens, struct error *err);
 /* Its plan; NULL: none fits. */
 const struct search_plan *candidate_plan(const struct candidate *c);
 /* Tokens of a step, or images. */

@@ -82,7 +82,7 @@ static bool look_at(struct looking *l, struct candidate *c, bool nearest_only, b
         return search_run(&c->result, c->in.model, &c->in.facts, &options, err);
     }
     progress_say(&l->progress, "search %d: %s", l->o->try_count + 1, c->job.cluster);
-    if (!candidate_search(c, seconds, &cause)) {
+    if (!candidate_search(c, seconds, false, &cause)) {
         if (cause.kind == ERROR_INFEASIBLE) /* a target's rules leave nothing */
             return note_try(l, c, err);
         l->o->ended = cause.ended && l->o->found;

@@ -106,6 +106,8 @@ static const struct json_field candidate_fields[] = {
     WHOLE("devices", "How many it has."),
     TEXT("verdict", "Whether it serves, or why it was left out."),
     TEXT("why", "What a search of it failed by; absent where none did."),
+    TEXT("widened", "Choices by which the space became wider, since nothing fits without; absent where it did not."),
+    TRUTH("narrow", "No wider space was searched, as another cluster serves better; absent: not so."),
     NUMBER("bound_step_s", "No step on it is shorter, by the devices' peak."),
     NUMBER("step_s", "Of the plan that was found; absent with all below: there is none."),
     NUMBER("tokens_per_s", "Of all devices."),

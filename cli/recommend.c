@@ -4,6 +4,7 @@
 #include "cli/candidate.h"
 #include "cli/progress.h"
 #include "cli/recommendation.h"
+#include "cli/widening.h"
 #include "base/num.h"
 #include "host/clock.h"
 #include "host/heap.h"
@@ -180,10 +181,13 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
 {
     struct error why = { 0 };
     double left = q->a->space.time_limit_s - (double)(clock_now_ns() - q->begun_ns) / 1e9;
+    const struct offer *best = best_of(&q->r);
+    bool widens = q->r.goal != GOAL_SMALLEST || !best || o->devices < best->devices;
     progress_say(&q->progress, "search %d: %s", q->r.searched + 1, o->cluster);
-    if (!candidate_search(c, q->a->space.time_limit_s > 0 ? fmax(left, 1e-3) : 0, &why)) {
+    if (!candidate_search(c, q->a->space.time_limit_s > 0 ? fmax(left, 1e-3) : 0, widens, &why)) {
         if (why.kind == ERROR_INFEASIBLE) {
             o->verdict = VERDICT_NO_PLAN;
+            o->narrow = !widens;
             return true;
         }
         q->over = why.ended;
@@ -194,8 +198,16 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
     q->r.searched++;
     q->over = c->result->certificate.ended;
     o->verdict = VERDICT_NO_PLAN;
+    o->narrow = !plan && !widens;
     if (!plan)
         return true;
+    struct text widened = { 0 };
+    widening_list(&widened, c->widened);
+    o->widened = widened.data ? arena_strdup(&q->r.arena, widened.data) : NULL;
+    bool noted = !widened.data || o->widened;
+    text_free(&widened);
+    if (!noted)
+        return fail_memory(err);
     o->step_ns = plan->estimate->prediction.step_ns;
     o->peak_bytes = estimate_peak_bytes(&plan->estimate->prediction);
     o->spending = spending_of(&q->prices, c->in.cluster, o->step_ns, (int64_t)q->tokens_of_step);

@@ -114,8 +114,9 @@ static void print_offer(const struct cli *cli, const struct recommendation *r, c
     const char *least = bound ? ">" : "";
     double steps = recommendation_steps(r);
     fprintf(cli->out, "%c %-*s %7d", best ? '*' : ' ', width, o->cluster, o->devices);
+    const char *more = o->widened ? " by " : o->narrow ? " without more choices" : "";
     if (!known && !bound) {
-        fprintf(cli->out, "  %s%s%s\n", verdict_names[o->verdict], o->why ? ": " : "", o->why ? o->why : "");
+        fprintf(cli->out, "  %s%s%s%s\n", verdict_names[o->verdict], more, o->why ? ": " : "", o->why ? o->why : "");
         return;
     }
     if (s->dollars_per_hour >= 0) {
@@ -132,7 +133,7 @@ static void print_offer(const struct cli *cli, const struct recommendation *r, c
     fprintf(cli->out, " %1s%9s", least, amount_duration_text(all, s->step_s * steps));
     if (priced)
         fprintf(cli->out, " %9s %9s", money, each);
-    fprintf(cli->out, " %9s  %s\n", energy, verdict_names[o->verdict]);
+    fprintf(cli->out, " %9s  %s%s%s\n", energy, verdict_names[o->verdict], more, o->widened ? o->widened : "");
 }
 
 void recommendation_print(const struct cli *cli, const struct recommendation *r, const char *job)
@@ -175,6 +176,10 @@ static void write_offer(struct json_writer *w, const struct recommendation *r, c
     json_put_string(w, "verdict", verdict_names[o->verdict]);
     if (o->why)
         json_put_string(w, "why", o->why);
+    if (o->widened)
+        json_put_string(w, "widened", o->widened);
+    if (o->narrow)
+        json_put_bool(w, "narrow", true);
     if (o->bound_s > 0)
         json_put_double(w, "bound_step_s", o->bound_s);
     if (o->step_ns > 0) {

@@ -20,6 +20,8 @@ enum goal { GOAL_SMALLEST, GOAL_CHEAPEST, GOAL_FASTEST };
 struct offer {
     const char *cluster; /* as --cluster takes it */
     const char *why;     /* of VERDICT_LEFT_OUT */
+    const char *widened; /* "offload": by what the space became wider for a plan to fit; NULL: by nothing */
+    bool narrow;         /* nothing fits, and a wider space was not searched, as another serves better */
     enum verdict verdict;
     int devices;
     double bound_s; /* no step is shorter, by the peak of all devices; 0: not known */
