@@ -26,8 +26,10 @@ static void common(struct text *out, const struct plan *plan, int try)
                     (long long)plan_micro_batch_size(plan));
 }
 
-/* The best that the target can be told with that in common; NULL: there is none. */
-static struct search_result *look(struct inputs *in, const struct target *target, const char *fixed)
+/* The best that the target can be told with that in common; NULL: there is none. *refused: whether no plan of the job
+ * can be, and why. */
+static struct search_result *look(struct inputs *in, const struct target *target, const char *fixed, bool *refused,
+                                  struct error *why)
 {
     enum { SECONDS = 4 }; /* this is help beside a refusal, and such searches took 0.05 to 1.5 s of processor */
     const struct plan *plan = in->plan_file->plan;
@@ -35,16 +37,16 @@ static struct search_result *look(struct inputs *in, const struct target *target
     struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
     struct search_result *result = NULL;
     struct uniform_choice choice;
-    struct error why = { 0 };
     space.optimizer = plan->optimizer;
     space.clip_norm = plan->clip_norm;
     space_usual_bucket(&space, in);
-    if (!aim_restrict(&space, in, target, &why) || (*fixed && !space_restrict(&space, "--fix", fixed, &why)))
+    *refused = !aim_restrict(&space, in, target, why);
+    if (*refused || (*fixed && !space_restrict(&space, "--fix", fixed, why)))
         return NULL;
     space_as_run(&space, in);
     struct search_options search = space_search_options(&job, &space);
     search.no_advice = true;
-    if (aim_search(&result, &choice, in, target, &search, &why) && result->feasible)
+    if (aim_search(&result, &choice, in, target, &search, why) && result->feasible)
         return result;
     search_result_free(result);
     return NULL;
@@ -85,13 +87,13 @@ void aim_say_nearest(const struct cli *cli, struct inputs *in, const struct targ
     struct error why = { 0 };
     if (!inputs_framework(in, target->framework, &why))
         return;
-    bool found = false;
+    bool found = false, refused = false;
     for (int i = 0; i < TRIES && !found; i++) {
         struct text text = { 0 };
         if (i + 1 < TRIES)
             common(&text, in->plan_file->plan, i);
         const char *fixed = text.data ? text.data : "";
-        struct search_result *result = text.failed ? NULL : look(in, target, fixed);
+        struct search_result *result = text.failed ? NULL : look(in, target, fixed, &refused, &why);
         struct graph *graph = NULL;
         found = result && plan_graph(&graph, in->model, result->plans[0].plan, &why);
         if (found) {
@@ -104,7 +106,9 @@ void aim_say_nearest(const struct cli *cli, struct inputs *in, const struct targ
         search_result_free(result);
         text_free(&text);
     }
-    if (!found) { /* which widens where nothing fits */
+    if (refused) {
+        fprintf(cli->talk, "nor any other plan of this job: %s\n", why.message);
+    } else if (!found) { /* which widens where nothing fits */
         fprintf(cli->talk, "a plan that %s can be told:\n", target->name);
         say_command(cli, in, target, "");
     }

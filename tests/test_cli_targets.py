@@ -560,6 +560,8 @@ def main():
         lines = err.splitlines()
         check("the nearest that it can", lines[0].startswith("nearest that megatron-lm can be told: pp "), err)
         code, out, err = cleave(*shlex.split(lines[1])[1:-1], plan)
+        refused, _, other = cleave("export", plan, "--to", "torchtitan", "-o", pathlib.Path(folder) / "x")
+        check("of a model that it has not, no plan is named", refused == 2 and "nor any other plan of this job: torchtitan" in other and "cleave plan '" not in other, other)
         check("the nearest is planned so", code == 0 and lines[0].split(": ")[1].split(";")[0] in out, (lines, out, err))
     code, _, err = cleave("estimate", "--from", "megatron", "--tensor-model-parallel-size 3 --bogus", "--cluster", "1x8:h100-sxm")
     check("a launch without a model", code == 2 and "error: " in err, err)
