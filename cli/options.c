@@ -1,5 +1,6 @@
 #include "cli/verb.h"
 #include "base/text.h"
+#include "planner/space/choice.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,13 +22,32 @@ static const struct option *find_letter(const struct verb *verb, char letter)
     return NULL;
 }
 
+/* The longest name with which a part of the word begins: batch in global-batch-size, seq in sequence. NULL: none. */
+static const char *name_within(const char *word, const char *const *names, size_t count)
+{
+    enum { LEAST = 3 };
+    const char *best = NULL;
+    for (const char *part = word; part; part = strchr(part, '-') ? strchr(part, '-') + 1 : NULL)
+        for (size_t i = 0; i < count; i++)
+            if (strncmp(part, names[i], strlen(names[i])) == 0 && strlen(names[i]) >= (best ? strlen(best) + 1 : LEAST))
+                best = names[i];
+    return best;
+}
+
+/* What estimate takes as options of their own are keys of --fix where there is a search. */
 static bool unknown(const struct verb *verb, const char *word, struct error *err)
 {
-    const char *names[64];
+    enum { MOST = 64 };
+    const char *names[MOST + CHOICE_COUNT];
     size_t count = 0;
-    for (; count < verb->option_count && count < 64; count++)
+    for (; count < verb->option_count && count < MOST; count++)
         names[count] = verb->options[count].name;
+    for (size_t i = 0; find_long(verb, "fix", 3) && i < CHOICE_COUNT; i++)
+        names[count++] = choice_facts[i].name;
     const char *near = text_nearest(word, names, count);
+    near = near ? near : name_within(word, names, count);
+    if (near && !find_long(verb, near, strlen(near)))
+        return fail(err, "cleave %s: unknown option --%s; did you mean --fix %s=VALUE?", verb->name, word, near);
     if (near)
         return fail(err, "cleave %s: unknown option --%s; did you mean --%s?", verb->name, word, near);
     return fail(err, "cleave %s: unknown option --%s; see cleave %s --help", verb->name, word, verb->name);
