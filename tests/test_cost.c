@@ -238,21 +238,6 @@ START_TEST(loaded_counts_ranks_of_a_host)
 }
 END_TEST
 
-/* A device of which no link to its host is known says what to write. */
-START_TEST(offload_needs_a_link)
-{
-    struct cluster *c = cluster_open("1x8:l40s");
-    struct error err = { 0 };
-    ck_assert(cost_host_link(c, OFFLOAD_OPTIMIZER, &err));
-    c->types[0].device.host_bytes_per_s = 0;
-    ck_assert(cost_host_link(c, OFFLOAD_NONE, &err));
-    ck_assert(!cost_host_link(c, OFFLOAD_OPTIMIZER, &err));
-    ck_assert_ptr_nonnull(strstr(err.message, "offload optimizer needs a link to host memory, and of l40s"));
-    ck_assert_ptr_nonnull(strstr(err.message, "write l40s@host=30e9,host-memory=250e9"));
-    cluster_free(c);
-}
-END_TEST
-
 START_TEST(opaque_work_takes_its_given_time)
 {
     struct cluster *c = cluster_open("1x2:cpu");
@@ -564,7 +549,6 @@ static Suite *cost_suite(void)
     tcase_add_test(tcase, profiled_compute_wins_and_scales);
     tcase_add_test(tcase, loaded_counts_ranks_of_a_host);
     tcase_add_test(tcase, what_timing_takes_is_no_part_of_a_lone_devices_step);
-    tcase_add_test(tcase, offload_needs_a_link);
     tcase_add_test(tcase, opaque_work_takes_its_given_time);
     tcase_add_test(tcase, memory_ops_are_bytes_over_bandwidth);
     tcase_add_test(tcase, linear_entries_price_memory_ops);

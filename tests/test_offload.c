@@ -274,6 +274,7 @@ START_TEST(a_device_without_a_link_is_refused)
 {
     struct cluster *cluster = cluster_open("1x8:l40s");
     struct facts facts = { .cluster = cluster };
+    cluster->types[0].device.host_bytes_per_s = 0;
     struct graph *graph = tiny_graph(tiny_models[0]);
     struct program *with = lower(graph, &choices[0], OFFLOAD_ACTIVATIONS), *none = lower(graph, &choices[0], 0);
     struct timeline *timeline = NULL;
