@@ -83,10 +83,9 @@ static void open_once(void)
     static char setting[64] = "CLEAVE_CORETYPE=";
     bool avx2, avx512, chosen = getenv("OPENBLAS_CORETYPE");
     struct trial trial = { 0 };
-    setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    setenv("OMP_NUM_THREADS", "1", 0);
-    putenv(setting);
-    died = !ends_well(LOAD_TRIAL_S, try_to_load, NULL, &trial, sizeof trial) || trial.died;
+    bool set = setenv("OPENBLAS_NUM_THREADS", "1", 0) == 0 && setenv("OMP_NUM_THREADS", "1", 0) == 0 &&
+               putenv(setting) == 0; /* else its kernels would be another processor's, and nobody would say so */
+    died = !set || !ends_well(LOAD_TRIAL_S, try_to_load, NULL, &trial, sizeof trial) || trial.died;
     blas_core_extensions(&avx2, &avx512);
     const char *core = chosen ? NULL : blas_core_instead(trial.core, avx2, avx512);
     if (core)
