@@ -191,11 +191,10 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
 }
 
 /* set -- WORD ...: arguments of the function that runs, or of the script. */
-static bool set_arguments(struct shell *s, const struct shell_words *words)
+static void set_arguments(struct shell *s, const struct shell_words *words)
 {
     s->arguments = s->arguments ? s->arguments : s->own_arguments;
     *s->arguments = (struct shell_words){ .count = words->count - 2, .words = words->words + 2 };
-    return true;
 }
 
 /* What a command says, and what a function does to itself: shift, return. */
@@ -209,9 +208,10 @@ static bool steer(struct shell *s, const struct shell_words *words)
     if (!understood && !shell_note_command(s, words, "taken as false"))
         return false;
     bool sets = words->count > 1 && strcmp(words->words[0], "set") == 0 && strcmp(words->words[1], "--") == 0;
-    if (sets && (words->count > 2 || !s->unknown)) /* of what is unknown nothing may be left */
-        return set_arguments(s, words);
-    if (!s->arguments || words->count == 0)
+    sets = sets && (words->count > 2 || !s->unknown); /* of what is unknown nothing may be left */
+    if (sets)
+        set_arguments(s, words);
+    if (sets || !s->arguments || words->count == 0)
         return true;
     if (returns) {
         s->p = s->end;

@@ -124,33 +124,6 @@ START_TEST(test_command_line)
 }
 END_TEST
 
-/* The older name of rotary positions leaves no table of positions; a word has an end. */
-START_TEST(test_words)
-{
-    struct arena arena = { 0 };
-    struct launch_read read[2];
-    struct error err = { 0 };
-    int64_t parameters[2];
-    for (int i = 0; i < 2; i++) {
-        read[i] = read_text(megatron(), &arena, "args",
-                            i ? SIZES "--seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 "
-                                      "--use-rotary-position-embeddings"
-                              : SIZES "--seq-length 64 --max-position-embeddings 64 --micro-batch-size 1");
-        struct graph *graph = graph_of(read[i].model, 1, 64, 128);
-        parameters[i] = graph_parameter_count(graph);
-        graph_free(graph);
-        model_free(read[i].model);
-    }
-    ck_assert_int_eq(parameters[0] - parameters[1], 64 * 4096);
-    static char text[(1 << 16) + 64] = "pretrain_gpt.py --position-embedding-type ";
-    size_t length = strlen(text);
-    memset(text + length, 'a', (1 << 16) + 1);
-    ck_assert(!megatron()->read(&read[0], &arena, "args", text, strlen(text), &err));
-    ck_assert_str_eq(err.message, "args: --position-embedding-type: expected at most 65536 letters");
-    arena_free(&arena);
-}
-END_TEST
-
 /* Megatron-FSDP's strategies are ZeRO 0 to 3, in groups of as many ranks as instances leave; the last goes layer by
  * layer. Without it they mean nothing. */
 START_TEST(test_fsdp)
@@ -612,7 +585,6 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD_LOOP(suite, test_round_trip, 2 * (int)(sizeof models / sizeof *models));
     CHECK_ADD_LOOP(suite, test_golden, 2 * (int)(sizeof launches_by_hand / sizeof *launches_by_hand));
     CHECK_ADD(suite, test_command_line);
-    CHECK_ADD(suite, test_words);
     CHECK_ADD(suite, test_more_devices);
     CHECK_ADD(suite, test_script);
     CHECK_ADD(suite, test_fsdp);

@@ -159,12 +159,41 @@ START_TEST(test_positions_that_are_left_out)
 }
 END_TEST
 
+#define SIZES                                                                                                          \
+    "--num-layers 2 --hidden-size 128 --num-attention-heads 4 --vocab-size 1000 --seq-length 64 "                      \
+    "--max-position-embeddings 64 --micro-batch-size 1 "
+
+/* The older name of rotary positions leaves no table of positions; a word has an end. */
+START_TEST(test_words)
+{
+    struct arena arena = { 0 };
+    struct launch_read read[2];
+    struct error err = { 0 };
+    int64_t parameters[2];
+    for (int i = 0; i < 2; i++) {
+        read[i] = read_text(megatron(), &arena, "args", i ? SIZES "--use-rotary-position-embeddings" : SIZES);
+        struct graph *graph = graph_of(read[i].model, 1, 64, 128);
+        parameters[i] = graph_parameter_count(graph);
+        graph_free(graph);
+        model_free(read[i].model);
+    }
+    ck_assert_int_eq(parameters[0] - parameters[1], 64 * 128);
+    static char text[(1 << 16) + 64] = "pretrain_gpt.py --position-embedding-type ";
+    size_t length = strlen(text);
+    memset(text + length, 'a', (1 << 16) + 1);
+    ck_assert(!megatron()->read(&read[0], &arena, "args", text, strlen(text), &err));
+    ck_assert_str_eq(err.message, "args: --position-embedding-type: expected at most 65536 letters");
+    arena_free(&arena);
+}
+END_TEST
+
 static Suite *target_megatron_models_suite(void)
 {
     Suite *suite = suite_create("target_megatron_models");
     CHECK_ADD(suite, test_models_that_have_arguments);
     CHECK_ADD(suite, test_models_that_have_no_arguments);
     CHECK_ADD(suite, test_positions_that_are_left_out);
+    CHECK_ADD(suite, test_words);
     return suite;
 }
 CHECK_MAIN(target_megatron_models_suite)
