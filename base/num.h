@@ -57,6 +57,18 @@ static inline bool is_index(int64_t index, int64_t count)
 {
     return index >= 0 && index < count;
 }
+/* Sets `first` to the least `at` below count of which `before` is false, or to count; before it all are true. */
+#define BISECT(first, count, at, before)                                                                               \
+    do {                                                                                                               \
+        (first) = 0;                                                                                                   \
+        for (int at##_end = (count); (first) < at##_end;) {                                                            \
+            int at = (first) + (at##_end - (first)) / 2;                                                               \
+            if (before)                                                                                                \
+                (first) = at + 1;                                                                                      \
+            else                                                                                                       \
+                at##_end = at;                                                                                         \
+        }                                                                                                              \
+    } while (0)
 /* Whether the numbers of each pair are equal: what one thing says and what another does. */
 bool pairs_equal(const int64_t (*pairs)[2], size_t count);
 /* Bits that are set: what a compiler's own does by a call where the processor need not have an instruction for it. */

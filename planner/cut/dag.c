@@ -9,10 +9,16 @@ static int by_ends(const void *a, const void *b)
     return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Fills the rows of the ends `to` by `from`; edges are sorted, so that duplicates are neighbours and count once. */
-static int fill_out_rows(const struct dag_edge *sorted, int edge_count, int *first, int *row, int node_count)
+/* Fills the rows of the ends `to` by `from`; sorted (edge_count) is filled too: duplicates are neighbours and count
+ * once. */
+static int fill_out_rows(struct dag_edge *sorted, const struct dag_edge *edges, int edge_count, int *first, int *row,
+                         int node_count)
 {
     int kept = 0, e = 0;
+    if (edge_count > 0) {
+        memcpy(sorted, edges, (size_t)edge_count * sizeof *sorted);
+        qsort(sorted, (size_t)edge_count, sizeof *sorted, by_ends);
+    }
     for (int v = 0; v < node_count; v++) {
         first[v] = kept;
         for (; e < edge_count && sorted[e].from == v; e++)
@@ -70,11 +76,7 @@ bool dag_build(struct dag *out, struct arena *arena, int node_count, const struc
     int *waits = arena_alloc(arena, n, sizeof(int)), *ready = arena_alloc(arena, n, sizeof(int));
     if (arena_failed(arena))
         return fail_memory(err);
-    if (m > 0) {
-        memcpy(sorted, edges, m * sizeof *sorted);
-        qsort(sorted, m, sizeof *sorted, by_ends);
-    }
-    int kept = fill_out_rows(sorted, edge_count, first_out, row, node_count);
+    int kept = fill_out_rows(sorted, edges, edge_count, first_out, row, node_count);
     /* the same edges are listed once more, by the nodes at which they end */
     memset(first_in, 0, (size_t)(node_count + 1) * sizeof *first_in);
     for (int e = 0; e < first_out[node_count]; e++)
@@ -151,11 +153,7 @@ bool dag_components(struct arena *arena, int node_count, const struct dag_edge *
     int *scratch = arena_alloc(arena, 5 * n, sizeof(int));
     if (arena_failed(arena))
         return fail_memory(err);
-    if (m > 0) {
-        memcpy(sorted, edges, m * sizeof *sorted);
-        qsort(sorted, m, sizeof *sorted, by_ends);
-    }
-    fill_out_rows(sorted, edge_count, first, row, node_count);
+    fill_out_rows(sorted, edges, edge_count, first, row, node_count);
     struct component_walk w = {
         first, row, scratch, scratch + n, scratch + 2 * n, scratch + 3 * n, scratch + 4 * n, component, 0, 0, 0
     };

@@ -150,15 +150,9 @@ static uint64_t holders(const struct branches *b, const struct band *band, int f
 /* Finds the first of the band that is further than the place. */
 static int first_behind(const struct band *band, int place)
 {
-    int low = 0;
-    for (int high = band->count; low < high;) {
-        int middle = low + (high - low) / 2;
-        if (band->place[middle] <= place)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    int first;
+    BISECT(first, band->count, at, band->place[at] <= place);
+    return first;
 }
 
 /* Looks at all stages of one number of meshes that begin there. */

@@ -156,6 +156,25 @@ int64_t estimate_program_effort(const struct program *program)
     return effort;
 }
 
+/* Gives when nothing runs on the stage that computes longest. */
+static int64_t find_idle(struct estimate *estimate, const struct program *program, const struct timeline *timeline)
+{
+    int64_t most_ns = -1, ns[TIME_KIND_COUNT];
+    int busiest = 0;
+    for (int r = 0; r < timeline->rank_count; r++) {
+        const struct rank_timeline *rank = &timeline->ranks[r];
+        int64_t busy_ns = 0;
+        for (int i = 0; i < rank->span_count; i++)
+            if (program->stages[rank->stage].instrs[i].lane == LANE_COMPUTE)
+                busy_ns += rank->spans[i].finish_ns - rank->spans[i].start_ns;
+        busiest = busy_ns > most_ns ? r : busiest;
+        most_ns = max_i64(most_ns, busy_ns);
+    }
+    estimate->busiest = timeline->ranks[busiest].stage;
+    timeline_breakdown(program, timeline, busiest, ns);
+    return ns[TIME_BUBBLE];
+}
+
 /* Tells whether the program takes at least so long already before layout has made its bytes wait for each other, since
  * simulating is cheaper than layout. */
 static bool is_beaten(struct estimate *estimate, const struct program *program, const struct durations *durations,
@@ -169,6 +188,8 @@ static bool is_beaten(struct estimate *estimate, const struct program *program, 
     estimate->apart_ns = timeline->step_ns;
     estimate->beaten =
         timeline->step_ns + estimate_least_further_ns(program->plan, judging, timeline->step_ns) >= worth_ns;
+    if (judging->shortened && (!estimate->beaten || worth_ns == 0))
+        estimate->apart_idle_ns = find_idle(estimate, program, timeline);
     timeline_free(timeline);
     return true;
 }
@@ -201,6 +222,7 @@ static bool measure(struct estimate *estimate, struct timeline **kept, const str
     if (!simulate_with(&timeline, durations, program, err))
         return false;
     estimate_fill_step(estimate, program, timeline, facts);
+    estimate->idle_ns = find_idle(estimate, program, timeline);
     if (kept)
         *kept = timeline;
     else

@@ -22,10 +22,12 @@ struct estimate {
     int64_t program_instrs;      /* of the program that was simulated */
     int64_t apart_ns;            /* of a shortened step, or one that is to be worth it: were no bytes used twice; when
                                     beaten, of the whole step */
-    bool beaten;                 /* not worth it: neither memory nor time were looked at further */
-    bool unplaced;               /* no layout would fit, so that none was made: its bytes are the fewest of any */
-    bool brief;                  /* its layout was (layout_ask): by a full one other instructions may wait for bytes */
-    int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
+    int busiest;                 /* the stage that computes longest, */
+    int64_t idle_ns, apart_idle_ns; /* and when nothing runs there, as laid out and in apart_ns */
+    bool beaten;                    /* not worth it: neither memory nor time were looked at further */
+    bool unplaced;                  /* no layout would fit, so that none was made: its bytes are the fewest of any */
+    bool brief;     /* its layout was (layout_ask): by a full one other instructions may wait for bytes */
+    int64_t effort; /* about how long lowering, layout and simulation took, in instructions */
 };
 
 /**

@@ -275,14 +275,8 @@ const struct compute_entry *profile_compute_nearest(const struct profile *p, con
     struct work_shape want = work_shape(work);
     const struct compute_entry *best = NULL;
     double best_distance = INFINITY;
-    int at = 0;
-    for (int high = p->compute_count; at < high;) {
-        int middle = at + (high - at) / 2;
-        if (p->shapes[middle].shape.signature < want.signature)
-            at = middle + 1;
-        else
-            high = middle;
-    }
+    int at;
+    BISECT(at, p->compute_count, i, p->shapes[i].shape.signature < want.signature);
     for (; at < p->compute_count && p->shapes[at].shape.signature == want.signature; at++) {
         const struct work_shape *shape = &p->shapes[at].shape;
         const struct compute_entry *e = &p->compute[p->shapes[at].entry];

@@ -6,15 +6,9 @@
 /* Gives the first gap that begins at or behind the address. */
 static int gap_behind(const struct place_work *w, int64_t address)
 {
-    int low = 0, high = w->gap_count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (w->gaps[middle].low < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    int first;
+    BISECT(first, w->gap_count, at, w->gaps[at].low < address);
+    return first;
 }
 
 static void drop_gap(struct place_work *w, int gap)

@@ -118,15 +118,9 @@ static void spans_around(const struct place_work *w, int item, int *first, int *
 /* Gives the place in the list from which on addresses are above this. */
 static int place_above(const struct spots *spots, int64_t address)
 {
-    int low = 0, high = spots->count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (spots->list[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    int first;
+    BISECT(first, spots->count, at, spots->list[at].low <= address);
+    return first;
 }
 
 /* Inserts a spot. What always lives joins its like on either side: nothing else has bytes of theirs. */

@@ -36,18 +36,13 @@ static bool has_rank(const struct plan *plan, int stage, int rank)
  * last stage that does not begin later. */
 int plan_stage_of_rank(const struct plan *plan, int rank)
 {
-    int low = 0, high = plan->stage_count - 1;
-    while (low < high) {
-        int middle = low + (high - low + 1) / 2;
-        if (plan->stages[middle].first_rank <= rank)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    for (int stage = 0; !has_rank(plan, low, rank) && stage < plan->stage_count; stage++)
+    int behind;
+    BISECT(behind, plan->stage_count, at, plan->stages[at].first_rank <= rank);
+    int last = max_int(behind - 1, 0);
+    for (int stage = 0; !has_rank(plan, last, rank) && stage < plan->stage_count; stage++)
         if (has_rank(plan, stage, rank)) /* they are in another order */
             return stage;
-    return low;
+    return last;
 }
 
 int plan_copies(const struct plan *plan)
@@ -72,21 +67,16 @@ int plan_stage_of_copy(const struct plan *plan, int layer, int copy)
 
 int plan_stage_of_layer(const struct plan *plan, int layer)
 {
-    int low = 0, high = plan->stage_count - 1;
     if (plan->chunk_count > 1 && plan_copies(plan) == 1) {
         int stage = 0;
         while (stage < plan->stage_count - 1 && !plan_stage_holds(plan, stage, layer))
             stage++;
         return stage;
     }
-    while (low < high) {
-        int middle = low + (high - low + 1) / 2;
-        if (plan->stages[middle].first_layer <= layer)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low - plan->stages[low].turn;
+    int behind;
+    BISECT(behind, plan->stage_count, at, plan->stages[at].first_layer <= layer);
+    int last = max_int(behind - 1, 0);
+    return last - plan->stages[last].turn;
 }
 
 int plan_stage_turns(const struct plan *plan, int stage)
