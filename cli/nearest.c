@@ -40,8 +40,9 @@ static struct search_result *look(struct inputs *in, const struct target *target
     space.optimizer = plan->optimizer;
     space.clip_norm = plan->clip_norm;
     space_usual_bucket(&space, in);
-    *refused = !aim_restrict(&space, in, target, why);
-    if (*refused || (*fixed && !space_restrict(&space, "--fix", fixed, why)))
+    bool restricted = aim_restrict(&space, in, target, why);
+    *refused = !restricted && why->kind != ERROR_ENVIRONMENT;
+    if (!restricted || (*fixed && !space_restrict(&space, "--fix", fixed, why)))
         return NULL;
     space_as_run(&space, in);
     struct search_options search = space_search_options(&job, &space);

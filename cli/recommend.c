@@ -182,7 +182,8 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
     struct error why = { 0 };
     double left = q->a->space.time_limit_s - (double)(clock_now_ns() - q->begun_ns) / 1e9;
     const struct offer *best = best_of(&q->r);
-    bool widens = q->r.goal != GOAL_SMALLEST || !best || o->devices < best->devices;
+    bool widens = q->r.goal != GOAL_SMALLEST || !best || o->devices < best->devices ||
+                  (o->devices == best->devices && o->bound_s * 1e9 < (double)best->step_ns);
     progress_say(&q->progress, "search %d: %s", q->r.searched + 1, o->cluster);
     if (!candidate_search(c, q->a->space.time_limit_s > 0 ? fmax(left, 1e-3) : 0, widens, &why)) {
         if (why.kind == ERROR_INFEASIBLE) {

@@ -114,7 +114,7 @@ static void print_offer(const struct cli *cli, const struct recommendation *r, c
     const char *least = bound ? ">" : "";
     double steps = recommendation_steps(r);
     fprintf(cli->out, "%c %-*s %7d", best ? '*' : ' ', width, o->cluster, o->devices);
-    const char *more = o->widened ? " by " : o->narrow ? " without more choices" : "";
+    const char *more = o->widened ? " with " : o->narrow ? " without more choices" : "";
     if (!known && !bound) {
         fprintf(cli->out, "  %s%s%s%s\n", verdict_names[o->verdict], more, o->why ? ": " : "", o->why ? o->why : "");
         return;
@@ -139,9 +139,11 @@ static void print_offer(const struct cli *cli, const struct recommendation *r, c
 void recommendation_print(const struct cli *cli, const struct recommendation *r, const char *job)
 {
     int shown = 0, width = (int)strlen("cluster"), counts[VERDICT_LEFT_OUT + 1] = { 0 };
+    bool narrow = false;
     print_asked(cli, r);
     for (int i = 0; i < r->count; i++) {
         counts[r->offers[i].verdict]++;
+        narrow |= r->offers[i].narrow;
         if (i < MOST_ROWS && (int)strlen(r->offers[i].cluster) > width)
             width = (int)strlen(r->offers[i].cluster);
     }
@@ -152,7 +154,8 @@ void recommendation_print(const struct cli *cli, const struct recommendation *r,
         print_offer(cli, r, &r->offers[shown], width, shown == r->best);
     if (shown < r->count)
         fprintf(cli->out, "  and %d more (--json has all)\n", r->count - shown);
-    fprintf(cli->out, "%d of %d clusters were searched, each as cleave plan does", r->searched, r->count);
+    fprintf(cli->out, "%d of %d clusters were searched, each as cleave plan does%s", r->searched, r->count,
+            narrow ? ", but those without more choices" : "");
     if (counts[VERDICT_HOPELESS] > 0)
         fprintf(cli->out, "; %d cannot meet it even at their peak (>)", counts[VERDICT_HOPELESS]);
     if (counts[VERDICT_WORSE] > 0)

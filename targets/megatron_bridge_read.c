@@ -494,6 +494,17 @@ static bool is_script(const char *name, const char *text, size_t length)
     return named || (first > 4 && memcmp(text, "#!", 2) == 0 && memcmp(text + first - 2, "sh", 2) == 0);
 }
 
+/* The recipe that a word of the command names, with the one behind it; NULL: none. --config may name other things. */
+static const char *recipe_of(const struct shell_command *command, int at)
+{
+    const char *option = command->words[at] + 2;
+    size_t length = begins(command->words[at], "--") ? strcspn(option, "=") : 0;
+    if (!names_recipe(option, length))
+        return NULL;
+    const char *value = option[length] ? option + length + 1 : at + 1 < command->count ? command->words[at + 1] : "";
+    return *option == 'r' || megatron_is_recipe_name(value, strlen(value)) ? value : NULL;
+}
+
 /* The last command of a script that names a recipe; NULL: none does. */
 static bool find_command(struct recipe *r, const struct shell_command **out)
 {
@@ -502,11 +513,9 @@ static bool find_command(struct recipe *r, const struct shell_command **out)
     if (!shell_read(&script, r->arena, r->name, r->text, (size_t)(r->end - r->text), &r->out->place, r->err))
         return false;
     for (int i = 0; i < script.count; i++)
-        for (int w = 0; w < script.commands[i].count; w++) {
-            const char *word = script.commands[i].words[w];
-            if (begins(word, "--") && names_recipe(word + 2, strcspn(word + 2, "=")))
+        for (int w = 0; w < script.commands[i].count; w++)
+            if (recipe_of(&script.commands[i], w))
                 *out = &script.commands[i];
-        }
     bool good = true;
     for (int i = 0; i < script.note_count && *out && good; i++)
         good = add_unknown(r, script.notes[i]);
@@ -521,12 +530,12 @@ static bool read_command(struct recipe *r, const struct shell_command *command)
     for (int w = 0; w < command->count && good; w++) {
         const char *signs = command->words[w], *path = signs + strspn(signs, "+-"), *end = path + strlen(path);
         size_t length = megatron_path_length(path, end);
-        bool sets = path[length] == '=';
-        if (sets && !path[length + 1])
-            return megatron_fail_without_value(r->name, path, path, r->err);
-        const char *value = sets ? path + length + 1 : w + 1 < command->count ? command->words[w + 1] : "";
-        if (begins(signs, "--") && names_recipe(path, length))
-            good = note_recipe(r, value, value + strlen(value));
+        const char *recipe = recipe_of(command, w), *value = path + length + 1;
+        bool sets = length > 0 && path[length] == '=';
+        if (sets && (!*value || *shell_mark_in(value)))
+            return megatron_fail_without_value(r->name, arena_strndup(r->arena, path, length), value, r->err);
+        if (recipe)
+            good = note_recipe(r, recipe, recipe + strlen(recipe));
         else if (sets)
             good = read_setting(r, path, length, value, end, "");
     }

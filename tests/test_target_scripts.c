@@ -471,24 +471,22 @@ START_TEST(test_recipes_of_scripts)
     for (int i = 0; i < 2; i++) {
         snprintf(text, sizeof text, "%sSEQ=4096\n%s", begin, body);
         struct launch_read read = read_text(bridge, &arena, i ? "launch" : "a.sh", text);
-        ck_assert_int_eq(read.launch.tensor, 2);
-        ck_assert_int_eq(read.launch.pipeline, 1);
-        ck_assert_int_eq(read.launch.sequence, 4096);
-        ck_assert_int_eq(read.launch.batch, 128);
+        ck_assert(read.launch.tensor == 2 && read.launch.pipeline == 1);
+        ck_assert(read.launch.sequence == 4096 && read.launch.batch == 128);
         ck_assert_ptr_nonnull(read.model);
         ck_assert_int_eq(read.unknown_count, 1);
         ck_assert_str_eq(read.unknown[0], "for CONFIG in 2,1,1 1,1,1 (line 3: read once, with 2,1,1)");
         model_free(read.model);
     }
     static const char *const words[] = {
-        "torchrun run.py --recipe llama3_8b_pretrain_config logger.wandb_name=\"run #1\"",
+        "torchrun run.py --recipe llama3_8b_pretrain_config logger.wandb_name=\"run #1\" =",
         "run.py --config=llama3_8b_pretrain_config logger.wandb_name=\"Bob's run; train.global_batch_size=8\"",
         "A=llama3_8b; run.py --config ${A}_pretrain_config +logger.wandb_name='a \"b' --logger.x=\"4#\n(\"",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         snprintf(text, sizeof text,
                  "run.py --recipe x\n%s ++model.tensor_model_parallel_size=2 model.context_parallel_size=1 "
-                 "\"cfg.train.x=a b\"\n",
+                 "\"cfg.train.x=a b\"\npython evaluate.py --config eval.yaml --config\n",
                  words[i]);
         struct launch_read read = read_text(bridge, &arena, "a.sh", text);
         ck_assert_int_eq(read.launch.tensor, 2);
@@ -499,7 +497,9 @@ START_TEST(test_recipes_of_scripts)
     }
     ck_assert_int_eq(read_text(bridge, &arena, "a.sh", "run.py train.x=1 --recipe\n").unknown_count, 1);
     snprintf(text, sizeof text, "%s%s", begin, body);
-    check_refusal(bridge, "a.sh", text, "a.sh: model.seq_length=: expected a value behind it, found none");
+    check_refusal(bridge, "a.sh", text, "a.sh: model.seq_length: expected a value behind it, found none");
+    check_refusal(bridge, "a.sh", "run.py --recipe x --train.global_batch_size=$GBS\n",
+                  "a.sh: train.global_batch_size: expected a value behind it, found $GBS");
     check_refusal(bridge, "a.sh", "run.py --recipe x model.seq_length=x\n",
                   "a.sh: --seq-length: expected a whole number, found \"x\"");
     check_refusal(bridge, "a.sbatch", "echo 'x\n", "a.sbatch:1: a quote ' that ends nowhere");

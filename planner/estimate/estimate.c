@@ -156,8 +156,8 @@ int64_t estimate_program_effort(const struct program *program)
     return effort;
 }
 
-/* Gives when nothing runs on the stage that computes longest. */
-static int64_t find_idle(struct estimate *estimate, const struct program *program, const struct timeline *timeline)
+/* Finds the stage that computes longest, and how long nothing runs there. */
+static void find_idle(struct estimate *estimate, const struct program *program, const struct timeline *timeline)
 {
     int64_t most_ns = -1, ns[TIME_KIND_COUNT];
     int busiest = 0;
@@ -172,7 +172,7 @@ static int64_t find_idle(struct estimate *estimate, const struct program *progra
     }
     estimate->busiest = timeline->ranks[busiest].stage;
     timeline_breakdown(program, timeline, busiest, ns);
-    return ns[TIME_BUBBLE];
+    estimate->apart_idle_ns = ns[TIME_BUBBLE];
 }
 
 /* Tells whether the program takes at least so long already before layout has made its bytes wait for each other, since
@@ -189,7 +189,7 @@ static bool is_beaten(struct estimate *estimate, const struct program *program, 
     estimate->beaten =
         timeline->step_ns + estimate_least_further_ns(program->plan, judging, timeline->step_ns) >= worth_ns;
     if (judging->shortened && (!estimate->beaten || worth_ns == 0))
-        estimate->apart_idle_ns = find_idle(estimate, program, timeline);
+        find_idle(estimate, program, timeline);
     timeline_free(timeline);
     return true;
 }
@@ -222,7 +222,6 @@ static bool measure(struct estimate *estimate, struct timeline **kept, const str
     if (!simulate_with(&timeline, durations, program, err))
         return false;
     estimate_fill_step(estimate, program, timeline, facts);
-    estimate->idle_ns = find_idle(estimate, program, timeline);
     if (kept)
         *kept = timeline;
     else

@@ -22,12 +22,12 @@ struct estimate {
     int64_t program_instrs;      /* of the program that was simulated */
     int64_t apart_ns;            /* of a shortened step, or one that is to be worth it: were no bytes used twice; when
                                     beaten, of the whole step */
-    int busiest;                 /* the stage that computes longest, */
-    int64_t idle_ns, apart_idle_ns; /* and when nothing runs there, as laid out and in apart_ns */
-    bool beaten;                    /* not worth it: neither memory nor time were looked at further */
-    bool unplaced;                  /* no layout would fit, so that none was made: its bytes are the fewest of any */
-    bool brief;     /* its layout was (layout_ask): by a full one other instructions may wait for bytes */
-    int64_t effort; /* about how long lowering, layout and simulation took, in instructions */
+    int busiest;                 /* of a shortened step that was not beaten: the stage that computes longest, */
+    int64_t apart_idle_ns;       /* and how long nothing runs there in apart_ns */
+    bool beaten;                 /* not worth it: neither memory nor time were looked at further */
+    bool unplaced;               /* no layout would fit, so that none was made: its bytes are the fewest of any */
+    bool brief;                  /* its layout was (layout_ask): by a full one other instructions may wait for bytes */
+    int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
 };
 
 /**
@@ -64,7 +64,7 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 /**
  * Estimates likewise at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once
  * and two more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the
- * others. Simulates the whole plan where that saves nothing. Of a plan that does not fit only the memory is told, that
+ * others, or what a longer step tells where it is doubted. Simulates the whole plan where that saves nothing. Of a plan that does not fit only the memory is told, that
  * no layout is below, and no time. Of one that takes worth_ns and more (INT64_MAX: any is welcome) only that: it is
  * beaten.
  *

@@ -338,29 +338,28 @@ static bool waits(const struct plan *plan, const struct estimate *few, int64_t f
     return !schedules[plan->schedule]->asynchronous && few->prediction.step_ns - few->apart_ns > few_ns / WAITS_SHARE;
 }
 
-/* Gives what the further micro-batches take by the pace of a longer step, of chunks and split backward passes, whose
- * pattern is longer, by more. Neither is laid out where the few hardly wait for bytes. What the busiest stage idled
- * less in the longer step is lost once: pipelines of split backward passes settle late, and then all go as that one
- * works. */
+/* Gives what the further micro-batches take by the pace of a longer step, of chunks, copies and split backward passes,
+ * whose pattern is longer, by more. Neither is laid out where the few hardly wait for bytes; then what the busiest
+ * stage idled less in the longer step is lost once, since pipelines of split backward passes settle late, and in the
+ * end all go as that one works. */
 static bool simulate_more(int64_t *more_ns, struct estimate *few, int64_t few_ns, const struct model *model,
                           const struct plan *plan, const struct facts *facts, struct error *err)
 {
     struct estimate *longer = NULL;
-    bool grouped = schedules[plan->schedule]->grouped, laid_out = waits(plan, few, few_ns);
-    int count = few->micro_batches_simulated, unit = (grouped ? 1 : 2) * estimate_micro_batch_unit(plan),
-        period = (int)round_up(ceil_div(count, pace_is_uneven(plan) ? 2 : 8), unit);
-    period = (int)min_i64(period, plan->micro_batch_count - count);
+    const struct schedule *schedule = schedules[plan->schedule];
+    bool laid_out = waits(plan, few, few_ns);
+    int count = few->micro_batches_simulated, unit = (schedule->grouped ? 1 : 2) * estimate_micro_batch_unit(plan),
+        period = max_int((int)ceil_div(count, pace_is_uneven(plan) ? 2 : 8), schedule->splits ? SPLIT_FURTHER : 1);
+    period = (int)min_i64(round_up(period, unit), plan->micro_batch_count - count);
     struct judging judging = { .always = laid_out, .shortened = !laid_out };
     if (!judge_shortened(&longer, model, plan, count + period, facts, &judging, laid_out ? INT64_MAX : 0, err))
         return false;
-    bool settles_late = schedules[plan->schedule]->splits && few->busiest == longer->busiest;
-    int64_t longer_ns = longer->apart_ns - few->apart_ns, lost_ns = few->apart_idle_ns - longer->apart_idle_ns;
-    if (laid_out) {
-        longer_ns = longer->prediction.step_ns - few->prediction.step_ns;
-        lost_ns = few->idle_ns - longer->idle_ns;
-    }
-    double each = (double)(longer_ns + (settles_late ? max_i64(lost_ns, 0) : 0)) / period;
-    double ns = (double)longer_ns + each * (plan->micro_batch_count - count - period);
+    int64_t added_ns =
+                laid_out ? longer->prediction.step_ns - few->prediction.step_ns : longer->apart_ns - few->apart_ns,
+            lost_ns = max_i64(0, few->apart_idle_ns - longer->apart_idle_ns);
+    bool settles_late = schedule->splits && !laid_out && few->busiest == longer->busiest;
+    double each = (double)(added_ns + (settles_late ? lost_ns : 0)) / period;
+    double ns = (double)added_ns + each * (plan->micro_batch_count - count - period);
     *more_ns = (int64_t)fmax(0, fmin(ns, (double)MAX_TIME_NS));
     estimate_free(longer);
     return true;

@@ -22,10 +22,10 @@ bool pace_is_uneven(const struct plan *plan)
 bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, bool glance, struct error *err)
 {
     int all = plan->micro_batch_count, unit = estimate_micro_batch_unit(plan);
-    bool uneven = pace_is_uneven(plan) && !glance;
+    bool uneven = pace_is_uneven(plan) && !glance, grouped = schedules[plan->schedule]->grouped;
     int settled = glance ? estimate_settled_micro_batches(plan) : estimate_settled_passes(plan, 1),
         few = uneven ? estimate_settled_passes(plan, 2) : settled,
-        period = (int)round_up(uneven ? 3 * settled : ceil_div(few, 8), unit);
+        period = (int)round_up(uneven ? 3 * settled : ceil_div(few, 8), glance && !grouped ? 2 * unit : unit);
     *out = (struct pace){ .model = model, .plan = plan, .uneven = uneven };
     if (!schedules[plan->schedule]->asynchronous && estimate_shortens(plan) && 2 * few + period < all) {
         out->further = all - few;
