@@ -115,11 +115,12 @@ def recommends(_folder):
     check("sums of bounds", len(bounded) > 0 and all(re.search(r" >[\d.]+ +>[\d.]+ ", line) for line in bounded) and not re.search(r"\de\+0", shown.split("\n", 1)[1]))
     # where nothing fits the space is wider, as plan's is, but for clusters that would serve no better
     wide = ["llama-2-7b", "--batch", 64, "--seq", 4096, "--target", "deepspeed"]
-    found = [] if SMALL else answer("recommend", *wide, "--among", "1x1:gh200-96,1x2:l40s", "--tokens", 1e8, "--target-time", "10d")["candidates"]
+    found = [] if SMALL else answer("recommend", *wide, "--among", "1x1:l40s,1x1:gh200-96,1x2:l40s", "--tokens", 1e8, "--target-time", "10d")["candidates"]
     if found:
         plan = answer("plan", *wide, "--cluster", "1x1:gh200-96")
         check("offload, as plan has it", found[0]["widened"] == "offload" == plan["search"]["widened"][0] and near(found[0]["step_s"], plan["predicted"]["step_s"]))
-        check("no wider space where one device serves", found[1]["verdict"] == "nothing fits" and found[1]["narrow"] and "widened" not in found[1])
+        check("the faster of two single devices, whichever comes first", found[0]["cluster"] == "1x1:gh200-96" and found[1]["verdict"] == "meets it", found)
+        check("no wider space where one device serves", found[2]["verdict"] == "nothing fits" and found[2]["narrow"] and "widened" not in found[2], found)
     # tokens: a whole training is as many steps as hold them
     found = answer("recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", "30d", "--price", "l40s=1")
     only = found["candidates"][0]
