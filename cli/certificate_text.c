@@ -37,13 +37,18 @@ static void print_narrowed(const struct cli *cli, const struct certificate *c)
         fprintf(cli->out, "%s: time was over before all configurations were listed\n", about);
 }
 
+void certificate_bounded(struct text *out, const struct certificate *c)
+{
+    for (int i = 0; schedules[i] && c->unbounded > 0; i++)
+        if (schedules[i]->bounded)
+            text_printf(out, "%s%s", out->length > 0 ? " and " : "", schedules[i]->name);
+}
+
 /* What the formula is not about. */
 static void print_beside(const struct cli *cli, const struct certificate *c)
 {
     struct text bounded = { 0 };
-    for (int i = 0; schedules[i] && c->unbounded > 0; i++)
-        if (schedules[i]->bounded)
-            text_printf(&bounded, "%s%s", bounded.length > 0 ? " and " : "", schedules[i]->name);
+    certificate_bounded(&bounded, c);
     if (c->unbounded > 0 && !bounded.failed)
         fprintf(cli->out,
                 "       this is about %s; the best was tried with other schedules and more micro-batches in flight, "

@@ -4,6 +4,8 @@
 #include "cli/verb.h"
 #include "planner/pool/answer.h"
 
+/* The schedules that the formula is about, where plans with others were tried beside it; empty: it is about all. */
+void certificate_bounded(struct text *out, const struct certificate *certificate);
 /* The proof by the formula and what it is about, and the bound by kernels, to cli->out. */
 void print_certificate(const struct cli *cli, const struct certificate *certificate);
 #endif

@@ -1,5 +1,6 @@
 #include "cli/objective.h"
 #include "base/num.h"
+#include "cli/certificate_text.h"
 #include "cli/progress.h"
 #include "host/clock.h"
 #include <stdlib.h>
@@ -101,13 +102,49 @@ static void keep(struct objective *o, struct candidate *c)
 }
 
 /* ---- cost: the parts of the cluster ---- */
-/* The text of --cluster for the part; NULL: it has none, as of clusters in files. */
-static bool part_text(struct looking *l, const struct variation *part, const char **out, struct error *err)
+/* The cluster's short form, whose parts have names. *same: it says all that the cluster's file says. Out of memory is
+ * the only failure; *out is NULL where a device is none of the catalogue. */
+static bool shorten(struct looking *l, struct cluster **out, bool *same, struct error *err)
+{
+    const struct cluster *whole = l->in->cluster;
+    const struct catalogue *catalogue = l->in->catalogue;
+    struct text typed = { 0 };
+    struct error why = { 0 };
+    *out = NULL;
+    for (int g = 0; g < whole->group_count; g++) {
+        const struct node_group *own = &whole->groups[g];
+        int node = whole->level_count > 1 ? cluster_unit(whole, own->type, 0) : own->device_count;
+        text_printf(&typed, "%s%dx%d:%s", g > 0 ? "+" : "", own->device_count / node, node,
+                    whole->types[own->type].device.name);
+    }
+    bool good = !typed.failed &&
+                (cluster_read(out, typed.data, typed.data, typed.length, catalogue->entries, catalogue->count, &why) ||
+                 why.kind == ERROR_INPUT);
+    *same = good && *out && (*out)->hash == whole->hash;
+    text_free(&typed);
+    return good || fail_memory(err);
+}
+
+static void say_no_parts(const struct cli *cli, const struct cluster *typed)
+{
+    fprintf(cli->talk,
+            "note: smaller parts of the cluster were not searched, as the file says more than --cluster can; ");
+    if (typed)
+        fprintf(cli->talk, "--cluster %s, as the catalogue has its devices and links, is searched with them\n",
+                typed->name);
+    else
+        fprintf(cli->talk, "give --cluster a file of the part\n");
+}
+
+/* The text of --cluster for the part, as `named` calls it; NULL: it has none. */
+static bool part_text(struct looking *l, const struct cluster *named, const struct variation *part, const char **out,
+                      struct error *err)
 {
     struct varied varied;
     struct error why = { 0 };
+    struct facts facts = { .cluster = named };
     *out = NULL;
-    if (!varied_open(&varied, &l->in->facts, part, &why))
+    if (!varied_open(&varied, &facts, part, &why))
         return why.kind == ERROR_INPUT || fail_with(err, &why);
     bool whole = varied.cluster->device_count == l->in->cluster->device_count, good = true;
     if (whole || varied.typed)
@@ -117,10 +154,9 @@ static bool part_text(struct looking *l, const struct variation *part, const cha
 }
 
 /* Parts that fall are left out once nothing fits, as less of the same has less memory. */
-static bool choose_part(struct looking *l, struct error *err)
+static bool search_parts(struct looking *l, const struct cluster *named, const struct variation *parts, int count,
+                         struct error *err)
 {
-    struct variation parts[MOST_PARTS];
-    int count = parts_of_cluster(l->in->cluster, parts);
     bool fits = true;
     double least = 0;
     for (int i = 0; i < count && !l->o->ended; i++) {
@@ -128,7 +164,7 @@ static bool choose_part(struct looking *l, struct error *err)
         const char *cluster;
         if (i > 0 && !fits && parts[i].types == parts[i - 1].types)
             continue;
-        if (!part_text(l, &parts[i], &cluster, err))
+        if (!part_text(l, named, &parts[i], &cluster, err))
             return false;
         if (!cluster)
             continue;
@@ -147,6 +183,27 @@ static bool choose_part(struct looking *l, struct error *err)
         }
     }
     return true;
+}
+
+static bool choose_part(struct looking *l, struct error *err)
+{
+    struct variation parts[MOST_PARTS];
+    struct cluster *typed = NULL;
+    struct text name = { 0 };
+    const struct cluster *whole = l->in->cluster;
+    int types[MAX_TYPES], count = parts_of_cluster(whole, parts);
+    for (int t = 0; t < whole->type_count; t++)
+        types[t] = t;
+    bool same = cluster_part_name(&name, whole, whole, types); /* it has a short form itself */
+    text_free(&name);
+    if (!same && !shorten(l, &typed, &same, err))
+        return false;
+    bool good = search_parts(l, same && typed ? typed : whole, parts, count, err);
+    progress_clear(&l->progress);
+    if (good && !same && count > 1)
+        say_no_parts(l->in->cli, typed);
+    cluster_free(typed);
+    return good;
 }
 
 /* ---- memory: ever more of it stays free ---- */
@@ -273,16 +330,17 @@ static double least_bound(const struct objective *o)
     return o->ended ? 0 : least;
 }
 
-static void print_parts(const struct cli *cli, const struct objective *o)
+static void print_parts(const struct cli *cli, const struct objective *o, const struct certificate *proof)
 {
-    char step[TEXT_NUMBER_BYTES], dollars[TEXT_NUMBER_BYTES];
+    char step[TEXT_NUMBER_BYTES], dollars[TEXT_NUMBER_BYTES], own[TEXT_NUMBER_BYTES];
+    const struct objective_try *best = &o->tries[o->best];
     size_t width = strlen("cluster");
     for (int i = 0; i < o->try_count; i++)
         width = strlen(o->tries[i].cluster) > width ? strlen(o->tries[i].cluster) : width;
-    fprintf(
-        cli->out,
-        "the cheapest of %d parts of the cluster that were searched%s; the proof above is about plans on that one\n",
-        o->try_count, o->ended ? " before time was over" : "");
+    fprintf(cli->out,
+            "the cheapest of %s of the cluster that %s searched%s; the proof above is about plans on that one\n",
+            text_number_of(step, o->try_count, "part"), o->try_count == 1 ? "was" : "were",
+            o->ended ? " before time was over" : "");
     fprintf(cli->out, "  %-*s %8s %10s %12s\n", (int)width, "cluster", "devices", "step", "$ a step");
     for (int i = 0; i < o->try_count; i++) {
         const struct objective_try *t = &o->tries[i];
@@ -290,9 +348,15 @@ static void print_parts(const struct cli *cli, const struct objective *o)
                 t->step_ns > 0 ? text_duration_ns(step, t->step_ns) : "no plan",
                 t->step_ns > 0 ? spending_number(dollars, t->dollars) : "");
     }
-    if (least_bound(o) > 0)
-        fprintf(cli->out, "by the formula no plan on any of these costs less than $%s a step\n",
-                spending_number(dollars, least_bound(o)));
+    if (least_bound(o) <= 0)
+        return;
+    struct text bounded = { 0 };
+    certificate_bounded(&bounded, proof);
+    fprintf(cli->out, "no plan%s%s on any of these costs less than $%s a step by the formula (the one above: $%s)\n",
+            bounded.length > 0 ? " with " : "", bounded.length > 0 ? bounded.data : "",
+            spending_number(dollars, least_bound(o)),
+            spending_number(own, best->dollars * (double)proof->formula_ns / (double)best->step_ns));
+    text_free(&bounded);
 }
 
 /* Of the searches without a plan the one that had most memory. */
@@ -305,11 +369,11 @@ static int64_t refused_bytes(const struct objective *o)
     return most;
 }
 
-void objective_print(const struct cli *cli, const struct objective *o)
+void objective_print(const struct cli *cli, const struct objective *o, const struct certificate *proof)
 {
     char bytes[TEXT_NUMBER_BYTES], within[TEXT_NUMBER_BYTES];
     if (o->kind == OBJECTIVE_COST)
-        print_parts(cli, o);
+        print_parts(cli, o, proof);
     if (o->kind != OBJECTIVE_MEMORY)
         return;
     int64_t refused = refused_bytes(o);

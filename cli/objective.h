@@ -37,8 +37,8 @@ bool objective_named(enum objective_kind *out, const char *word, struct error *e
  */
 bool objective_choose(struct objective *o, struct inputs *in, const struct space_options *job,
                       const struct prices *prices, struct error *err);
-/* What was tried, and what that proves. */
-void objective_print(const struct cli *cli, const struct objective *o);
+/* What was tried, and what that proves. proof: of the plan that was chosen. */
+void objective_print(const struct cli *cli, const struct objective *o, const struct certificate *proof);
 void objective_put(struct json_writer *w, const struct objective *o);
 void objective_close(struct objective *o);
 #endif

@@ -280,7 +280,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     }
     print_certificate(cli, &answer->certificate);
     if (answer->objective->found)
-        objective_print(cli, answer->objective);
+        objective_print(cli, answer->objective, &answer->certificate);
     if (!print_others(cli, answer, err))
         return false;
     if (a->pareto)

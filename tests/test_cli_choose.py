@@ -59,6 +59,19 @@ def cheapest(folder):
         check(f"{cluster}: the cheapest", plan["context"]["cluster"]["source"] == least["cluster"] and near(plan["predicted"]["step_s"], least["step_s"]))
         check(f"{cluster}: the whole and one device were looked at", {cluster} < {part["cluster"] for part in tried} and min(part["devices"] for part in tried) == 1)
         expect(f"{cluster}: check", 0, "the certificate holds", "check", file)
+    job, files = ("plan", *JOB[:-2], "--objective", "cost", "--price", "l40s=1,h100-sxm=3", "--cluster"), {}
+    for name, more in (("plain", {}), ("slow", {"bytes_per_s": 1e9})):
+        groups = [{"device": device, "levels": [{"name": "node", "fanout": 2}, {"name": "net", "fanout": 1, **more}]} for device in ("l40s", "h100-sxm")]
+        files[name] = folder / f"{name}.json"
+        files[name].write_text(json.dumps({"format": "cleave-cluster", "version": 2, "groups": groups}))
+    typed, of_file = run(*job, "1x2:l40s+1x2:h100-sxm").stdout, run(*job, files["plain"])
+    rows = [[line.split()[-3:] for line in text.splitlines() if re.match("[* ] (\\S+json|1x[12]:)", line)] for text in (typed, of_file.stdout)]
+    check("parts of a file that says what a short form says", rows[0] == rows[1] and len(rows[0]) > 3, of_file)
+    result = run(*job, files["slow"])
+    check("parts of a file that says more", "cheapest of 1 part " in result.stdout and "note: smaller parts" in result.stderr and
+          "--cluster 1x2:l40s+1x2:h100-sxm," in result.stderr, result)
+    least, own, cost = (float(re.search(words, result.stdout)[1]) for words in (r"these costs less than \$(\S+)", r"formula \(the one above: \$(.*)\)", r"cost: \$(\S+)"))
+    check("the least cost by the formula is not above the plan's by it", least <= own * 1.001, result)
     expect("prices of other devices alone", 2, "a step's cost needs what a device costs for an hour: give --price cpu=DOLLARS$", "plan", *JOB, "--cluster", "1x2:cpu",
            "--price", "a100-sxm-80=2")
     expect("a price that lacks", 2, "give --price h100-sxm=DOLLARS", "plan", "gpt2", "--batch", 8, "--cluster", "1x2:h100-sxm", "--objective", "cost")
