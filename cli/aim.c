@@ -21,19 +21,32 @@ bool aim_target(const struct target **out, const char *option, const char *name,
     return false;
 }
 
+static bool takes_model(const struct target *target, const struct launch *launch, const struct launch_context *context)
+{
+    for (const struct target_rule *rule = target->rules; rule->name; rule++)
+        if (strcmp(rule->name, "model") == 0 && !rule->holds(launch, context))
+            return false;
+    return true;
+}
+
 static bool keeps_rule(const struct target *target, const struct target_rule *rule, const struct launch *launch,
                        const struct launch_context *context, struct error *err)
 {
-    struct text detail = { 0 };
+    struct text detail = { 0 }, others = { 0 }; /* the targets that take a model which this one does not */
     if (rule->holds(launch, context))
         return true;
     if (memory_has_fallen_short()) /* it may hold */
         return fail_memory(err);
     if (rule->detail)
         rule->detail(&detail, launch, context);
-    fail(err, "%s (%s) cannot be told this: rule %s: %s%s%s (%s)", target->name, target->release, rule->name,
-         rule->text, detail.data ? "; found: " : "", detail.data ? detail.data : "", rule->source);
+    for (int i = 0; targets[i] && strcmp(rule->name, "model") == 0; i++)
+        if (takes_model(targets[i], launch, context))
+            text_printf(&others, "%s%s", others.data ? ", " : "; the model is one for --target ", targets[i]->name);
+    fail(err, "%s (%s) cannot be told this: rule %s requires that %s%s%s (%s)%s", target->name, target->release,
+         rule->name, rule->text, detail.data ? "; found: " : "", detail.data ? detail.data : "", rule->source,
+         others.data ? others.data : "");
     text_free(&detail);
+    text_free(&others);
     return false;
 }
 

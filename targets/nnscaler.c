@@ -85,8 +85,7 @@ static const struct target_rule rules[] = {
       "docs/source/control_flow.md: it does not trace what depends on data; register_custom_op.md: nor operators that "
       "are not registered, as those of scans",
       model_is_known, NULL },
-    { "model", "all weights are trained: accelerate-fsdp2 and deepspeed are told adapters",
-      "nnscaler/cli/trainer_args.py, TrainerArgs", launch_trains_all, NULL },
+    { "model", "all weights are trained", "nnscaler/cli/trainer_args.py, TrainerArgs", launch_trains_all, NULL },
     { "no-experts", "experts are not shared out", "nnscaler/autodist/spmd_solver.py", has_no_experts, NULL },
     { "schedule", "stages are of one chunk and run 1f1b", "nnscaler/policies.py, pas_autodist", runs_1f1b, NULL },
     { "zero", "ZeRO is 0 or 1", "nnscaler/autodist/autodist_config.py, AutoDistConfig._validate_config", shards_states,

@@ -40,6 +40,7 @@ def words(folder):
     expect("explain of a plan with a batch", 2, "is a plan, which has its own", "explain", plan, "--batch", 16)
     expect("explain of a model without a cluster", 2, "--cluster is missing", "explain", "tiny-gpt", "--batch", 16)
     expect("a key with the same first letter", 2, "did you mean tp", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tpp=2")
+    expect("expert ranks of a dense model", 3, "; ep must be 1, as the model has no experts to share out", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "ep=2")
     expect("how many nodes", 2, "from 1 to 1048576", "plan", *SMALL, "--cluster", "0x2:cpu")
     note = "layer.1-2..tp holds for all layers"
     result = run("plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "layer[1-2].tp=2")

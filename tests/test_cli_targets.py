@@ -258,7 +258,7 @@ def files_beside(folder):
     check("what is not compiled is priced as such", prices == [(0, True), (0, False)], prices)
     for target in ("megatron-lm", "megatron-bridge", "torchtitan", "deepspeed", "accelerate-fsdp2", "nnscaler"):
         code, out, err = cleave("plan", "llama-3-8b", "--cluster", "1x8:h100-sxm+1x6:h100-sxm", "--batch", 56, "--seq", 1024, "--target", target)
-        check(f"nodes of several sizes, {target}", code == 2 and "rule nodes: all nodes have as many devices" in err, (code, err))
+        check(f"nodes of several sizes, {target}", code == 2 and "rule nodes requires that all nodes have as many devices" in err, (code, err))
 
 
 DEEPSEEK = {"model_type": "deepseek_v3", "hidden_size": 512, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 8,
@@ -336,7 +336,8 @@ def adapted(folder):
     refused = [(target, "llama-2-7b-lora") for target in ("megatron-lm", "torchtitan", "nnscaler")]
     for target, model in refused + [(target, folder / "embedding.json") for target in LAUNCH]:
         code, _, err = cleave("plan", model, *job, "--target", target)
-        check(f"{target}: {model}", code == 2 and ("rule model" in err), (code, err))
+        check(f"{target}: {model}", code == 2 and ("rule model requires that " in err), (code, err))
+        check(f"{target}: {model}: who takes it", ("; the model is one for --target accelerate-fsdp2, deepspeed" in err) == (model == "llama-2-7b-lora"), (code, err))
 
 
 def of_others(folder):
@@ -344,7 +345,7 @@ def of_others(folder):
     for target in ("accelerate", "deepspeed", "nnscaler", "megatron-lm", "torchtitan"):
         for model, kind, words in (("bert-large", "an encoder, whose attention is not causal", ("--seq", 512)), ("t5-small", "an encoder with a decoder", ("--seq", 512)), ("vit-base-16", "a model of images", ())):
             code, out, err = cleave("plan", model, "--cluster", "1x8:h100-sxm", "--batch", 64, *words, "--target", target)
-            check(f"{target}: {model}", code == 2 and out == "" and "rule model: the model is a causal decoder of tokens" in err and f"found: {kind} (" in err, (code, out, err))
+            check(f"{target}: {model}", code == 2 and out == "" and "rule model requires that the model is a causal decoder of tokens" in err and f"found: {kind} (" in err, (code, out, err))
         if target in ("megatron-lm", "torchtitan"):
             continue
         code, _, err = cleave("plan", "gpt2", "--cluster", "1x8:h100-sxm", "--batch", 64, "--target", target)
@@ -356,7 +357,7 @@ def of_others(folder):
     (folder / "capped.json").write_text(json.dumps(capped))
     code, _, err = cleave("plan", folder / "capped.json", "--cluster", "1x8:h100-sxm", "--batch", 32, "--seq", 4096, "--fix", "cp=2",
                           "--target", "deepspeed")
-    check("soft caps beside context parallelism", code == 2 and "rule ulysses-attention:" in err, (code, err))
+    check("soft caps beside context parallelism", code == 2 and "rule ulysses-attention requires that " in err, (code, err))
 
 
 def not_priced(folder):
@@ -437,13 +438,13 @@ def followed():
 def no_launch_has_it():
     """A value that no launch of the target has is refused by what it breaks, and one that some have is not."""
     job = ("--cluster", "1x8:h100-sxm", "--batch", 16)
-    for target, fixed, words in (("megatron-lm", "schedule=zb-v", "rule schedules: "), ("deepspeed", "prefetch=2", "rule buckets: "),
-                                 ("torchtitan", "slices=2", "cannot be told slices 2: it has 1"), ("nnscaler", "tp=2", "rule no-tensor: "),
-                                 ("accelerate", "schedule=gpipe:zb-h1,pp=2", "rule no-pipeline: ")):
+    for target, fixed, words in (("megatron-lm", "schedule=zb-v", "rule schedules requires that "), ("deepspeed", "prefetch=2", "rule buckets requires that "),
+                                 ("torchtitan", "slices=2", "cannot be told slices 2: it has 1"), ("nnscaler", "tp=2", "rule no-tensor requires that "),
+                                 ("accelerate", "schedule=gpipe:zb-h1,pp=2", "rule no-pipeline requires that ")):
         code, _, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed)
         check(f"{target}: {fixed}", code == 2 and words in err and "no plan was found" not in err, (code, err))
     code, _, err = cleave("plan", "tiny-llama", *job, "--target", "torchtitan", "--fix", "zero=0,cp=2")
-    check("values that exclude each other", code == 3 and "rule zero: " in err and "no plan was found" in err, (code, err))
+    check("values that exclude each other", code == 3 and "rule zero requires that " in err and "no plan was found" in err, (code, err))
     for target, fixed in (("torchtitan", "hsdp=2,pp=1"), ("accelerate", "reshard=false"), ("megatron-lm", "offload=optimizer,pp=1")):
         code, _, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed)
         check(f"{target}: {fixed} is told", code == 0, (code, err))

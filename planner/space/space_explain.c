@@ -160,14 +160,15 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
         write_enough(&enough, space, graph, cluster);
         write_nearest_batches(batches, sizeof batches, ", or give --batch ", "", space, graph, cluster);
         fail(err,
-             "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
-             "x pipeline x data "
-             "must be %d, data must divide the batch%s%s%s%s); leave %s out of --fix and --space%s",
+             "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor x "
+             "pipeline x data must be %d, data must divide the batch%s%s%s%s); leave %s out of --fix and --space%s",
              cluster->device_count, (long long)space->batch, cluster->device_count,
              space->chunks.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
                                        "for the search micro-batches that are a multiple of the stages"
                                      : "",
-             !allowed_has(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
+             allowed_has(&space->expert, 1)  ? ""
+             : legal_most_experts(graph) > 1 ? "; ep must divide the data ranks and the experts of every layer"
+                                             : "; ep must be 1, as the model has no experts to share out",
              allowed_has(&space->turns, 1)
                  ? ""
                  : "; turns are at most the micro-batches, and the most of them times the stages, "
@@ -182,9 +183,8 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
         write_nearest_batches(batches, sizeof batches, "; ", " sequences would do without --fix and --space",
                               &free_space, graph, cluster);
     return fail(err,
-                "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "
-                "divisor of heads and "
-                "feed-forward width, inside a node), stages (at most %d layers) and a divisor of the batch is %d%s",
+                "plan: a batch of %lld sequences cannot be shared out over %d devices: no tensor degree (a divisor of "
+                "heads and feed-forward width, in a node) x stages (at most %d layers) x divisor of the batch is %d%s",
                 (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count, batches);
 }
 

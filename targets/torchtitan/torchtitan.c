@@ -233,8 +233,7 @@ static const struct target_rule rules[] = {
       "the model is of a shape that the release has, or a llama: RMS norm, SwiGLU, rotary positions, no biases",
       "torchtitan/models/*/__init__.py", model_is_known, NULL },
     { "model",
-      "all weights are trained: its adapters are for fused matrices, and what is frozen stays in 32 bit; "
-      "accelerate-fsdp2 and deepspeed are told adapters",
+      "all weights are trained: its adapters are for fused matrices, and what is frozen stays in 32 bit",
       "torchtitan/components/lora.py, LoRAConverter; config/configs.py, TrainingConfig.dtype", launch_trains_all,
       NULL },
     { "kv-heads", "the tensor degree divides the key and value heads", "models/common/decoder.py, update_from_config",
