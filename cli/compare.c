@@ -101,7 +101,11 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
         graph_free(in->graph);
         in->graph = NULL;
     } else if (!chosen)
-        fprintf(job->cli->talk, "left out: %s (%s)\n", name, cause.kind ? cause.message : "nothing of this kind fits");
+        fprintf(job->cli->talk, "left out: %s (%s)\n", name,
+                cause.kind                                ? cause.message
+                : !result || !result->why                 ? "nothing of this kind fits in memory"
+                : result->certificate.configurations == 0 ? "the model, batch and devices have no such configuration"
+                                                          : result->why);
     search_result_free(result);
     return ok;
 }
@@ -348,6 +352,9 @@ static void print_table(const struct job *job, const struct report *report)
     fprintf(cli->out, " %9s  what\n", "memory");
     for (int i = 0; i < report->plan_count; i++)
         print_row(cli, &report->plans[order[i]], width, job->a->run);
+    fprintf(cli->out, "%s\n",
+            !job->a->automatic ? "* the plan that was given first"
+                               : "* cleave's choice; the others are searched without recomputation, but for ZeRO-3");
     for (int i = 0; i < report->frontier_count; i++)
         fprintf(cli->out, "%s%10s %9s  %s\n", i ? "" : "step against memory, searched:\n",
                 text_duration_ns(number, report->frontier[i].step_ns),

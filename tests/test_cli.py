@@ -598,6 +598,12 @@ def historical(_folder):
     times = {p["name"].removesuffix(" (same plan)"): p["predicted_step_s"] for p in json.loads(run(*job, "--historical").stdout)["plans"]}
     check("compare --historical", times["parameter server"] > times["data parallel"] and times["layers on devices"] > times["pipeline, GPipe"], times)
     check("not unless asked for", "parameter server" not in run(*job).stdout)
+    result = run(*job[:-1])
+    check("what a star marks", "\n* cleave's choice; the others are searched without recomputation, but for ZeRO-3\n" in result.stdout, result)
+    result = run(*job[:6], 3, "--dtype", "fp32")
+    check("kinds of plan that cannot be", "left out: data parallel (the model, batch and devices have no such configuration)" in result.stderr, result)
+    small = run("compare", "--auto", "gpt2", "--cluster", "1x2:h100-sxm", "--batch", 2, "--reserve", "98%")
+    check("kinds of plan that do not fit", "left out: data parallel (nothing of this kind fits in memory)" in small.stderr, small)
     expect("dp-by", 2, "dp-by: expected one of dp, ps; found 'rp'", "plan", "tiny-gpt", "--cluster", "1x4:cpu", "--batch", 8, "--fix", "dp-by=rp")
 
 
