@@ -323,7 +323,8 @@ void print_fewer(FILE *out, int64_t step_ns, int64_t all_ns, int devices, const 
             strchr(on, ':') ? "--cluster " : "", on);
 }
 
-/* Bytes by stage; of more than a line takes, the stage that needs most and the one that needs least. */
+/* Bytes by stage, of neighbours that need as much once; of more than a line takes, the stage that needs most and the
+ * one that needs least. */
 static void print_peaks(const struct cli *cli, const struct prediction *p)
 {
     enum { FEW_STAGES = 8 };
@@ -341,13 +342,14 @@ static void print_peaks(const struct cli *cli, const struct prediction *p)
                 text_bytes((char[TEXT_NUMBER_BYTES]){ 0 }, p->available_bytes[0]));
         return;
     }
-    for (int s = 0; s < p->stage_count; s++) {
-        bool last = s + 1 == p->stage_count || p->available_bytes[s + 1] != p->available_bytes[s];
-        bool repeats =
-            s > 0 && p->peak_bytes[s] == p->peak_bytes[s - 1] && p->available_bytes[s] == p->available_bytes[s - 1];
-        if (!repeats)
-            fprintf(cli->out, "%s %s", s ? "," : "", text_bytes(number, p->peak_bytes[s]));
-        if (last)
+    for (int s = 0, next; s < p->stage_count; s = next) {
+        for (next = s + 1; next < p->stage_count && p->peak_bytes[next] == p->peak_bytes[s] &&
+                           p->available_bytes[next] == p->available_bytes[s];)
+            next++;
+        fprintf(cli->out, "%s %s", s > 0 ? "," : "", text_bytes(number, p->peak_bytes[s]));
+        if (next > s + 1)
+            fprintf(cli->out, " on stages %d to %d", s, next - 1);
+        if (next == p->stage_count || p->available_bytes[next] != p->available_bytes[s])
             fprintf(cli->out, " of %s", text_bytes(number, p->available_bytes[s]));
     }
 }

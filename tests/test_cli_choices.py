@@ -49,6 +49,8 @@ def words(folder):
     half = expect("half of the devices alone", 0, r"step \d+ us", "plan", "tiny-gpt", "--batch", 8, "--cluster", "1x4:rtx4090").stdout
     step = re.search(r"step (\d+ us)", half).group(1)
     check("half of the devices take less", re.search(f"fewer devices take less time: {step}, .* less than all 8: --cluster 1x4:rtx4090", result.stderr), result)
+    expect("stages that need as much", 0, r"by stage: \S+ \wiB, \S+ \wiB on stages 1 to 2, \S+ \wiB of", "plan", *SMALL, "--cluster", "1x4:cpu",
+           "--fix", "pp=4,schedule=gpipe,recompute=none,zero=0")
     if calls.SMALL:
         return
     top = expect("plans whose lines are alike", 0, "step", "plan", "tiny-gpt", "--cluster", "1x4:rtx4090", "--batch", 8, "--top", 6).stdout
