@@ -225,6 +225,29 @@ bool calibration_apply(const struct calibration *c, struct cluster *cluster, str
     return any;
 }
 
+bool calibration_refuse(const struct calibration *c, const struct cluster *cluster, const struct framework *framework,
+                        struct error *err)
+{
+    const struct correction *first = &c->corrections[0];
+    const char *own = framework ? framework->name : "cleave", *other = NULL; /* for which one holds of a device here */
+    struct text give = { 0 };
+    for (int i = 0; i < c->count * cluster->type_count && !other; i++) {
+        const struct correction *one = &c->corrections[i / cluster->type_count];
+        const char *device = cluster->types[i % cluster->type_count].device.name;
+        if (*one->framework && strcmp(one->framework, own) != 0 && (!*one->device || strcmp(one->device, device) == 0))
+            other = one->framework;
+    }
+    if (other)
+        text_printf(&give, "give --framework %s, which it was made for, ", other);
+    fail(err,
+         "expected a correction of %s under %s, found %d of others, the first of %s under %s; %sleave it out, or "
+         "make one: cleave calibrate",
+         cluster->types[0].device.name, own, c->count, *first->device ? first->device : "any device",
+         *first->framework ? first->framework : "any framework", give.data ? give.data : "");
+    text_free(&give);
+    return false;
+}
+
 int64_t calibration_step_ns(const struct calibration *calibrations, int count, const struct run_shape *job,
                             int64_t step_ns, int *alike)
 {

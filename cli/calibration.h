@@ -67,6 +67,10 @@ extern const struct json_format calibration_formats[];
  * of it, or no memory would be left.
  */
 bool calibration_apply(const struct calibration *calibration, struct cluster *cluster, struct framework *framework);
+/* Says, where it was not applied, what its corrections hold of, and what to give for one that holds of a device of the
+ * cluster. Returns false. */
+bool calibration_refuse(const struct calibration *calibration, const struct cluster *cluster,
+                        const struct framework *framework, struct error *err);
 /* Gives the step of the job as runs like it took it, of one that is predicted with these calibrations, (count). *alike:
  * how many runs are more like it than not. */
 int64_t calibration_step_ns(const struct calibration *calibrations, int count, const struct run_shape *job,

@@ -341,13 +341,8 @@ bool inputs_correct(struct inputs *in, struct error *err)
         const struct calibration *own = &in->calibrations[i];
         if (calibration_apply(own, in->cluster, framework) || in->corrects_some)
             continue;
-        const struct correction *first = &own->corrections[0];
-        return fail(err,
-                    "--profile %s: expected a correction of %s under %s, found %d of others, the first of %s under %s; "
-                    "leave it out, or make one: cleave calibrate",
-                    in->context.profile.source, in->cluster->types[0].device.name,
-                    framework ? framework->name : "cleave", own->count, *first->device ? first->device : "any device",
-                    *first->framework ? first->framework : "any framework");
+        calibration_refuse(own, in->cluster, framework, err);
+        return error_within(err, "--profile %s", in->context.profile.source);
     }
     return true;
 }

@@ -69,7 +69,8 @@ def tables(folder):
     promised = json.loads(plan.read_text())["predicted"]["step_s"]
     again = run("simulate", plan, "--json")
     check("simulate finds it where the plan says", abs(json.loads(again.stdout)["step_s"] / promised - 1) < 1e-6, again)
-    expect("of another framework", 2, "expected a correction of h100-sxm under maxtext, found 1 of others, the first of h100-sxm under torchtitan",
+    expect("of another framework", 2, "expected a correction of h100-sxm under maxtext, found 1 of others, the first of h100-sxm under torchtitan; "
+           "give --framework torchtitan, which it was made for, leave it out, or make one: cleave calibrate",
            "estimate", *[word if word != "torchtitan" else "maxtext" for word in words])
 
 
