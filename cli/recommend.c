@@ -345,6 +345,8 @@ static bool order_ladders(struct asking *q, struct error *err)
 }
 
 /* ---- the question ---- */
+enum { LONG_STEP_S = 3600 }; /* a longer step is hardly what was meant */
+
 static bool read_question(struct asking *q, struct error *err)
 {
     const struct recommend_arguments *a = q->a;
@@ -359,6 +361,10 @@ static bool read_question(struct asking *q, struct error *err)
         (a->target_time && !amount_duration_s(&r->target_s, "--target-time", a->target_time, err)) ||
         (a->budget && !amount_dollars(&r->budget_dollars, "--budget", a->budget, err)))
         return false;
+    if (!a->tokens && r->target_s > LONG_STEP_S)
+        fprintf(q->cli->talk,
+                "note: --target-time %s is taken for one step; with --tokens N it is that of training on so many\n",
+                a->target_time);
     r->goal = !a->target_time ? GOAL_FASTEST : q->prices.count > 0 || a->budget ? GOAL_CHEAPEST : GOAL_SMALLEST;
     return r->goal == GOAL_SMALLEST || q->prices.count > 0 ||
            fail(err, "--budget needs what devices cost for an hour: give --price TYPE=DOLLARS, for example --price "

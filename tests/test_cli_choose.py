@@ -141,6 +141,9 @@ def recommends(_folder):
     check("steps", found["steps"] == steps and near(only["total_s"], steps * only["step_s"]) and near(only["total_dollars"], steps * 8 * only["step_s"] / 3600), None)
     expect("people", 0, r"\* 1x8:l40s +8 .* meets it", "recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", "30d")
     expect("nothing meets it", 3, "none of the", "recommend", *job, "--among", "1x8:l40s", "--target-time", "1ms")
+    for tokens, noted in ((), True), (("--tokens", "1B"), False):
+        result = run("recommend", *job, "--among", "1x8:l40s", "--target-time", "30d", *tokens)
+        check(f"30 days {tokens}", ("note: --target-time 30d is taken for one step; with --tokens N" in result.stderr) == noted, result)
     found = answer("recommend", *job, "--among", "l40s", "--budget", 100, "--price", "l40s=1", "--most-devices", 24)
     check("no more devices than that, and so many", {o["cluster"] for o in found["candidates"]} == {"1x8:l40s", "2x8:l40s", "3x8:l40s"}, None)
 
