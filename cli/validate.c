@@ -49,12 +49,16 @@ static void print_errors(FILE *out, const char *name, const struct error_summary
                 100 * s->signed_median, 100 * s->most);
 }
 
+/* Nothing, where no row says what the table is about. */
 static void print_table(FILE *out, const char *head, const struct validation *v, size_t member)
 {
+    const struct error_summary *all = (const void *)((const char *)&v->all + member);
+    if (all->rows == 0)
+        return;
     fprintf(out, "%-40s %6s %8s %8s %8s %8s\n", head, "rows", "MAPE", "median", "signed", "max");
     for (int i = 0; i < v->group_count; i++)
         print_errors(out, v->groups[i].name, (const void *)((const char *)&v->groups[i] + member));
-    print_errors(out, "all", (const void *)((const char *)&v->all + member));
+    print_errors(out, "all", all);
     fprintf(out, "\n");
 }
 
