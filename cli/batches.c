@@ -2,15 +2,29 @@
 #include "base/json.h"
 #include "base/text.h"
 
+/* What time or cancellation kept from being tried; empty: nothing. */
+static void write_missing(char *out, size_t size, const struct batch_choice *choice)
+{
+    int64_t most = 0;
+    for (int i = 0; i < choice->try_count; i++)
+        most = choice->tries[i].batch > most ? choice->tries[i].batch : most;
+    if (!choice->ended)
+        out[0] = '\0';
+    else if (choice->settled)
+        snprintf(out, size, " (ended early: not all were searched to the end)");
+    else
+        snprintf(out, size, " (ended early: batches above %lld were not tried in time)", (long long)most);
+}
+
 void batches_print(const struct cli *cli, const struct batch_choice *choice)
 {
-    char number[TEXT_NUMBER_BYTES];
+    char number[TEXT_NUMBER_BYTES], missing[96];
+    write_missing(missing, sizeof missing, choice);
     if (choice->best >= 0)
         fprintf(cli->talk, "batch: %lld sequences of those tried%s%s\n", (long long)choice->batch,
-                choice->settled ? "; doubling brought less than 0.5 % twice" : "",
-                choice->ended ? " (ended early)" : "");
+                choice->settled ? "; doubling brought less than 0.5 % twice" : "", missing);
     else if (choice->try_count > 0)
-        fprintf(cli->talk, "batch: none of those tried has a plan%s\n", choice->ended ? " (ended early)" : "");
+        fprintf(cli->talk, "batch: none of those tried has a plan%s\n", missing);
     for (int i = 0; i < choice->try_count; i++) {
         const struct batch_try *tried = &choice->tries[i];
         if (tried->step_ns > 0)

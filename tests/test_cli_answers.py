@@ -45,7 +45,7 @@ def several(folder):
     most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")
     check("plan --batch auto:MOST: none above", max(t["batch"] for t in json.loads(most.stdout)["batches"]) <= 6, most)
     cut = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--time-limit", "0.000001")
-    check("plan --batch auto, cut short", cut.returncode == 0 and re.search(r"batch: \d+ sequences of those tried \(ended early\)", cut.stderr), cut)
+    check("plan --batch auto, cut short", cut.returncode == 0 and re.search(r"batch: \d+ sequences of those tried \(ended early: batches above \d+ were not tried in time\)", cut.stderr), cut)
     for batch in ("auto:4", 7):
         refused = expect(f"plan --batch {batch}: none has dp=8", 3, "has a configuration|no configuration", "plan", "tiny-gpt", "--cluster", "1x8:cpu", "--batch", batch, "--seq", 16, "--fix", "dp=8", "--json")
         check(f"plan --batch {batch}: a report", json.loads(refused.stdout)["format"] == "cleave-infeasible", refused)
