@@ -19,6 +19,10 @@ def assumed(folder):
     bare, strange = folder / "bare.json", folder / "strange.json"
     bare.write_text(json.dumps(LLAMA))
     strange.write_text(json.dumps({**LLAMA, "model_type": "zebra"}))
+    job = ["plan", bare, "--cluster", "1x1:h100-sxm", "--batch", 1]
+    said("no length, planned", 0, "note: the file says no max_position_embeddings", *job)
+    result = run(*job, "--seq", 1024)
+    check("a length that is given", result.returncode == 0 and "max_position_embeddings" not in result.stderr, result)
     said("no length", 0, "note: the file says no max_position_embeddings: sequences of 2048 tokens", "import", bare, "-o", folder / "m.json")
     strange.write_text(json.dumps({**LLAMA, "quantization_config": {"quant_method": "fp8"}}))
     said("quantized weights", 0, "weights are planned as trained in the plan's dtype, not as the file has them", "import", strange, "-o", folder / "m.json")
