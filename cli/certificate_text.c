@@ -37,9 +37,9 @@ static void print_narrowed(const struct cli *cli, const struct certificate *c)
         fprintf(cli->out, "%s: time was over before all configurations were listed\n", about);
 }
 
-void certificate_bounded(struct text *out, const struct certificate *c)
+void certificate_bounded(struct text *out, int64_t unbounded)
 {
-    for (int i = 0; schedules[i] && c->unbounded > 0; i++)
+    for (int i = 0; schedules[i] && unbounded > 0; i++)
         if (schedules[i]->bounded)
             text_printf(out, "%s%s", out->length > 0 ? " and " : "", schedules[i]->name);
 }
@@ -48,7 +48,7 @@ void certificate_bounded(struct text *out, const struct certificate *c)
 static void print_beside(const struct cli *cli, const struct certificate *c)
 {
     struct text bounded = { 0 };
-    certificate_bounded(&bounded, c);
+    certificate_bounded(&bounded, c->unbounded);
     if (c->unbounded > 0 && !bounded.failed)
         fprintf(cli->out,
                 "       this is about %s; the best was tried with other schedules and more micro-batches in flight, "

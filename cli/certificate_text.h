@@ -4,8 +4,9 @@
 #include "cli/verb.h"
 #include "planner/pool/answer.h"
 
-/* The schedules that the formula is about, where plans with others were tried beside it; empty: it is about all. */
-void certificate_bounded(struct text *out, const struct certificate *certificate);
+/* The schedules that the formula is about, where so many configurations with others were tried beside it; empty: it is
+ * about all. */
+void certificate_bounded(struct text *out, int64_t unbounded);
 /* The proof by the formula and what it is about, and the bound by kernels, to cli->out. */
 void print_certificate(const struct cli *cli, const struct certificate *certificate);
 #endif

@@ -63,6 +63,7 @@ static bool note_try(struct looking *l, const struct candidate *c, struct error 
                                      .bound_ns = plan ? c->result->certificate.bound_ns : 0 };
     struct spending s = spending_of(l->prices, c->in.cluster, tried->step_ns, candidate_tokens(c));
     tried->dollars = spending_dollars(&s);
+    o->unbounded += plan ? c->result->certificate.unbounded : 0;
     return tried->cluster || fail_memory(err);
 }
 
@@ -351,7 +352,7 @@ static void print_parts(const struct cli *cli, const struct objective *o, const 
     if (least_bound(o) <= 0)
         return;
     struct text bounded = { 0 };
-    certificate_bounded(&bounded, proof);
+    certificate_bounded(&bounded, o->unbounded);
     fprintf(cli->out, "no plan%s%s on any of these costs less than $%s a step by the formula (the one above: $%s)\n",
             bounded.length > 0 ? " with " : "", bounded.length > 0 ? bounded.data : "",
             spending_number(dollars, least_bound(o)),

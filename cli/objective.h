@@ -26,6 +26,7 @@ struct objective {
     struct arena arena;
     int try_count, best;
     struct objective_try tries[MOST_PARTS];
+    int64_t unbounded;       /* configurations of all tries that the formula is not about */
     bool ended;              /* by time limit or cancellation, before all were tried */
     struct candidate *found; /* the best one, with what its search found; NULL: the cluster itself is to be searched */
 };

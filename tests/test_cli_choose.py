@@ -67,6 +67,7 @@ def cheapest(folder):
     typed, of_file = run(*job, "1x2:l40s+1x2:h100-sxm").stdout, run(*job, files["plain"])
     rows = [[line.split()[-3:] for line in text.splitlines() if re.match("[* ] (\\S+json|1x[12]:)", line)] for text in (typed, of_file.stdout)]
     check("parts of a file that says what a short form says", rows[0] == rows[1] and len(rows[0]) > 3, of_file)
+    check("one device is the cheapest, and the formula is not about all plans on more", "\nno plan with 1f1b and gpipe on any of these" in typed, of_file)
     result = run(*job, files["slow"])
     check("parts of a file that says more", "cheapest of 1 part " in result.stdout and "note: smaller parts" in result.stderr and
           "--cluster 1x2:l40s+1x2:h100-sxm," in result.stderr, result)
