@@ -60,17 +60,64 @@ static bool price_both(struct side sides[2], const char *const *paths, const str
 
 /* ---- for people ---- */
 
+/* How many differences of one place begin there. */
+static int count_of_place(const struct differences *d, int first)
+{
+    int count = 1;
+    while (first + count < d->count && strcmp(d->list[first + count].where, d->list[first].where) == 0)
+        count++;
+    return count;
+}
+
+static bool is_alike(const struct differences *d, int first, int other)
+{
+    int count = count_of_place(d, first);
+    bool alike = count == count_of_place(d, other);
+    for (int i = 0; i < count && alike; i++) {
+        const struct difference *x = &d->list[first + i], *y = &d->list[other + i];
+        alike = !strcmp(x->what, y->what) && !strcmp(x->a, y->a) && !strcmp(x->b, y->b);
+    }
+    return alike;
+}
+
+/* A line for all places that differ alike, of which the first are named: blocks alternate. */
 static void print_decisions(const struct cli *cli, const struct differences *d)
 {
-    for (int i = 0; i < d->count; i++) {
-        const struct difference *at = &d->list[i];
-        bool again = i > 0 && !strcmp(at->where, d->list[i - 1].where);
-        fprintf(cli->out, "%s%s%s %s -> %s", again ? ", " : at->where, again ? "" : ": ", at->what, at->a, at->b);
-        if (i + 1 == d->count || strcmp(d->list[i + 1].where, at->where) != 0)
-            fprintf(cli->out, "\n");
+    enum { NAMED = 4 };
+    for (int i = 0; i < d->count; i += count_of_place(d, i)) {
+        int before = 0, places = 1;
+        while (before < i && !is_alike(d, before, i))
+            before += count_of_place(d, before);
+        if (before < i)
+            continue;
+        fprintf(cli->out, "%s", d->list[i].where);
+        for (int j = i + count_of_place(d, i); j < d->count; j += count_of_place(d, j))
+            if (is_alike(d, i, j) && places++ < NAMED)
+                fprintf(cli->out, ", %s", d->list[j].where);
+        if (places > NAMED)
+            fprintf(cli->out, " and %d more", places - NAMED);
+        for (int k = 0; k < count_of_place(d, i); k++) {
+            const struct difference *at = &d->list[i + k];
+            fprintf(cli->out, "%s%s %s -> %s", k > 0 ? ", " : ": ", at->what, at->a, at->b);
+        }
+        fprintf(cli->out, "\n");
     }
     if (d->count == 0)
         fprintf(cli->out, "the same decisions\n");
+}
+
+/* What the plans are for, where that is not the same: predictions differ by it as well. */
+static void print_contexts(const struct cli *cli, const struct plan_context *a, const struct plan_context *b)
+{
+    if (a->cluster.hash != b->cluster.hash)
+        fprintf(cli->out, "for cluster %s -> %s\n", a->cluster.source ? a->cluster.source : "unnamed",
+                b->cluster.source ? b->cluster.source : "unnamed");
+    if (a->framework.hash != b->framework.hash)
+        fprintf(cli->out, "run by %s -> %s\n", a->framework.source ? a->framework.source : "cleave",
+                b->framework.source ? b->framework.source : "cleave");
+    if (a->profile.hash != b->profile.hash)
+        fprintf(cli->out, "priced by %s -> %s\n", a->profile.source ? a->profile.source : "no profile",
+                b->profile.source ? b->profile.source : "no profile");
 }
 
 enum { MEASURE_NS, MEASURE_BYTES };
@@ -174,6 +221,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         } else if (o->json) {
             write_json(cli, &differences, sides, &why, err);
         } else {
+            print_contexts(cli, &sides[0].file->context, &sides[1].file->context);
             print_decisions(cli, &differences);
             if (priced)
                 print_prices(cli, sides);

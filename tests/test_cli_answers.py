@@ -73,6 +73,9 @@ def differs(folder):
     check("diff: items add up", abs(sum(predicted["difference_s"].values()) - (predicted["b"]["step_s"] - predicted["a"]["step_s"])) < 1e-8
           and all(sum(predicted[side]["memory_bytes"].values()) == predicted[side]["peak_bytes"] for side in "ab"), answer)
     check("diff: same", json.loads(run("diff", a, a, "--json").stdout)["same"] is True and found["same"] is False)
+    run("plan", "gpt2", "--cluster", "1x2:h100-sxm", "--batch", 8, "-o", a)
+    run("plan", "gpt2", "--cluster", "1x4:h100-sxm", "--batch", 8, "--framework", "torchtitan", "-o", b)
+    expect("diff: what the plans are for, and places that differ alike", 0, r"for cluster 1x2:h100-sxm -> 1x4:h100-sxm\nrun by cleave -> torchtitan\n(.*\n)*layer 2, layer 4, layer 6, layer 8 and \d+ more: zero 3 -> 1\n", "diff", a, b)
     expect("diff of two models", 0, "no predictions: they are for different models", "diff", a, other)
     expect("show of a model", 2, "gpt2: expected a plan file", "show", "gpt2")
     expect("diff of what is no plan", 2, "No such file", "diff", a, folder / "none.json")

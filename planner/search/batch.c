@@ -50,13 +50,16 @@ static bool takes(struct batches *b, int64_t batch)
     return batch >= 1 && batch <= b->most && space_count(&b->space, b->bench.graph, b->facts->cluster) > 0;
 }
 
-/* Searches with the batch, for as long as is left of the time of all batches. */
+/* Searches with the batch, for its share of the time that is left for all that doubling may come to. */
 static bool search_of(const struct batches *b, int64_t batch, bool advice, struct search_result **out,
                       struct error *err)
 {
     struct search_options options = *b->options;
+    int shares = 1;
+    for (int64_t larger = batch; !advice && larger <= b->most / 2; larger *= 2)
+        shares++;
     if (options.time_limit_ns > 0)
-        options.time_limit_ns = max_i64(search_time_left(&options, b->start_ns), 1);
+        options.time_limit_ns = max_i64(search_time_left(&options, b->start_ns) / shares, 1);
     options.space.batch = batch;
     options.no_advice = options.no_advice || !advice;
     return search_run(out, b->model, b->facts, &options, err);
@@ -85,8 +88,9 @@ static bool try_batch(struct batches *b, int64_t batch)
     if (!search_of(b, batch, false, result, &why)) { /* what earlier ones found stands when time is over */
         if (why.kind == ERROR_INPUT && choice->try_count > 0)
             b->most = batch - 1; /* so many are beyond 63 bits */
-        else if (best_try(b) < 0 || !is_over(b))
+        else if (is_over(b) ? best_try(b) < 0 : !why.ended)
             return fail_with(b->err, &why);
+        choice->ended = choice->ended || why.ended;
         return true;
     }
     choice->tries[choice->try_count++] = (struct batch_try){ batch, step_of(*result) };
