@@ -385,6 +385,10 @@ void objective_print(const struct cli *cli, const struct objective *o, const str
                 MEMORY_STEP);
     else
         fprintf(cli->out, "whether less would do was not found out%s\n", o->ended ? ": time was over" : "");
+    const struct allowed *offload = &o->found->space.offload;
+    if (!o->found->job.target && offload->count == 1 && offload->values[0] == OFFLOAD_NONE)
+        fprintf(cli->out, "nothing was kept on hosts for it; less may do, in more time, with --space "
+                          "offload=none:both,loss-chunks=1:16\n");
 }
 
 void objective_put(struct json_writer *w, const struct objective *o)

@@ -76,6 +76,7 @@ def cheapest(folder):
     expect("prices of other devices alone", 2, "a step's cost needs what a device costs for an hour: give --price cpu=DOLLARS$", "plan", *JOB, "--cluster", "1x2:cpu",
            "--price", "a100-sxm-80=2")
     expect("a price that lacks", 2, "give --price h100-sxm=DOLLARS", "plan", "gpt2", "--batch", 8, "--cluster", "1x2:h100-sxm", "--objective", "cost")
+    expect("least memory: hosts", 0, "nothing was kept on hosts for it; less may do", "plan", "gpt2", "--cluster", "1x2:rtx4090", "--batch", 8, "--objective", "memory")
     expect("an objective that is none", 2, "expected one of time, cost, memory", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "speed")
     expect("objectives and --pareto", 2, "give it without --pareto", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "memory", "--pareto", "memory")
 
