@@ -196,9 +196,8 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
     bool ok = model_read_as(&in->model, path, text, length, &in->reading, err);
     if (ok && !in->silent && !named && in->reading.adapter && in->reading.foreign)
         fprintf(in->cli->talk, "note: with the adapters of %s, which lies beside it\n", in->reading.adapter_name);
-    for (char *line, *rest = notes.data; ok && !in->silent && (line = strsep(&rest, "\n"));)
-        if (*line && !(in->length_given && strstr(line, "; --seq "))) /* what --seq would say is said then */
-            fprintf(in->cli->talk, "%s\n", line);
+    if (ok && !in->silent && notes.data)
+        fputs(notes.data, in->cli->talk);
     text_free(&notes);
     in->reading.notes = NULL;
     in->reading.adapter = named ? in->reading.adapter : NULL; /* of this model's folder */

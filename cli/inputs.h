@@ -30,7 +30,6 @@ struct inputs {
     const char *lacks_bf16;     /* a device for which the dtype is not bf16 by default; NULL: it is, or was stated */
     bool corrects_some;         /* what no calibration speaks of is priced as without: where many jobs are asked of */
     bool silent;                /* notes about the model were said when it was read before */
-    bool length_given;          /* the sequence's, by --seq: that the model's file says none is not noted */
     bool runs;                  /* cleave runs the plan itself, whatever framework it was made for */
     bool withholds;             /* memory that plans could have was kept from them, so that they take little of it */
     struct framework framework; /* read if facts.framework points to it */
@@ -52,8 +51,7 @@ bool inputs_text(struct inputs *in, const char *path, const char **text, size_t 
 /* Whether the path, or one of several with commas between, is a file that lies neither beside that file nor deeper:
  * where a stranger's file names it, no message quotes it. */
 bool inputs_are_elsewhere(const char *paths, const char *file);
-/* Gives the config.json of a folder that has one, else the name; NULL: it is that of a model on a hub, which is said.
- */
+/* Gives the config.json of a folder that has one, else the name; NULL: it is that of a model on a hub, which is said. */
 const char *inputs_model_path(struct inputs *in, const char *name, struct error *err);
 /* A file ("-": standard input; else a '/', an ending in .json or a file of that name), a folder with a config.json, the
  * name of a model of the zoo, or the JSON itself. */

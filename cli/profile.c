@@ -216,7 +216,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                struct error *err)
 {
     const struct profile_arguments *a = given;
-    struct inputs in = { .cli = cli, .length_given = a->sequence > 0 };
+    struct inputs in = { .cli = cli, .reading.length_given = a->sequence > 0 };
     struct launch launch;
     enum transport_start start;
     (void)operand_count;

@@ -374,7 +374,7 @@ static bool read_question(struct asking *q, struct error *err)
 static bool read_model(struct asking *q, const char *model, struct error *err)
 {
     struct graph *graph = NULL;
-    q->in.length_given = q->a->space.sequence > 0;
+    q->in.reading.length_given = q->a->space.sequence > 0;
     if (!inputs_model(&q->in, model, err))
         return false;
     q->model = candidate_model(&q->in);

@@ -355,7 +355,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     if (o->target && !aim_target(&target, "--target", o->target, err))
         return false;
     const char *framework = o->framework || !target ? o->framework : target->framework;
-    in->length_given = o->sequence > 0;
+    in->reading.length_given = o->sequence > 0;
     if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
         !inputs_profiles(in, &o->profiles, err) || (framework && !inputs_framework(in, framework, err)) ||
         !inputs_correct(in, err) || !dtype_of(in, o->dtype, target, &dtype, err))

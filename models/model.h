@@ -79,6 +79,7 @@ struct model {
 struct model_reading {
     const char *as;      /* the family that it is read as; NULL: what it says it is */
     int64_t sequence;    /* tokens per sequence; 0: as the file says */
+    bool length_given;   /* whoever asks gives another length: that the file says none is not noted */
     bool multi_token;    /* with the blocks that predict further tokens, which the file names */
     const char *adapter; /* text of PEFT's adapter_config.json; NULL: none */
     size_t adapter_length;

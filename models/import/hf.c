@@ -330,7 +330,7 @@ static bool set_sequence(struct hf_reader *r, struct model_head *head)
                              "expected a sequence of at most the file's %lld learned positions, found --seq %lld",
                              (long long)f->positions, (long long)r->reading->sequence);
         head->sequence = r->reading->sequence;
-    } else if (!hf_is_given(r, HF_FACT(positions)) && !f->image_size) {
+    } else if (!hf_is_given(r, HF_FACT(positions)) && !f->image_size && !(r->reading && r->reading->length_given)) {
         hf_note(r, "the file says no %s: sequences of %lld tokens are assumed; --seq says another length",
                 hf_name_of(r, HF_FACT(positions)), (long long)f->positions);
     }
