@@ -3,6 +3,7 @@
 #include "cli/certificate_text.h"
 #include "cli/progress.h"
 #include "host/clock.h"
+#include "planner/space/wider.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -385,8 +386,11 @@ void objective_print(const struct cli *cli, const struct objective *o, const str
                 MEMORY_STEP);
     else
         fprintf(cli->out, "whether less would do was not found out%s\n", o->ended ? ": time was over" : "");
-    const struct allowed *offload = &o->found->space.offload;
-    if (!o->found->job.target && offload->count == 1 && offload->values[0] == OFFLOAD_NONE)
+    const struct space *own = &o->found->space, usual = space_default(own->batch, own->sequence, own->dtype);
+    bool wider = false; /* by the user's own words */
+    for (int i = 0; i < WIDER_CHOICES; i++)
+        wider |= own->range[wider_choices[i]].count > usual.range[wider_choices[i]].count;
+    if (!o->found->job.target && !wider)
         fprintf(cli->out, "nothing was kept on hosts for it; less may do, in more time, with --space "
                           "offload=none:both,loss-chunks=1:16\n");
 }
