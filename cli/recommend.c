@@ -363,7 +363,7 @@ static bool read_question(struct asking *q, struct error *err)
         return false;
     if (!a->tokens && r->target_s > LONG_STEP_S)
         fprintf(q->cli->talk,
-                "note: --target-time %s is taken for one step; with --tokens N it is that of training on so many\n",
+                "note: --target-time %s is taken for one step; with --tokens N it is for all of the training\n",
                 a->target_time);
     r->goal = !a->target_time ? GOAL_FASTEST : q->prices.count > 0 || a->budget ? GOAL_CHEAPEST : GOAL_SMALLEST;
     return r->goal == GOAL_SMALLEST || q->prices.count > 0 ||

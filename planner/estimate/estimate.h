@@ -64,9 +64,9 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 /**
  * Estimates likewise at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once
  * and two more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the
- * others, or what a longer step tells where it is doubted. Simulates the whole plan where that saves nothing. Of a plan that does not fit only the memory is told, that
- * no layout is below, and no time. Of one that takes worth_ns and more (INT64_MAX: any is welcome) only that: it is
- * beaten.
+ * others, or what a longer step tells where it is doubted. Simulates the whole plan where that saves nothing. Of a plan
+ * that does not fit only the memory is told, that no layout is below, and no time. Of one that takes worth_ns and more
+ * (INT64_MAX: any is welcome) only that: it is beaten.
  *
  * model is what graph was built from; chain and table price the plan's layers.
  */
