@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Networks whose words say another rate than the device's: bytes per second of a node (Omni-Path: of four links). */
+/* Networks whose words say another rate than the device's: bytes per second of a node, of which the device reaches its
+ * share. Omni-Path is Jean Zay's, whose four links carried 135 Gb/s of a node together (Bekman, Machine Learning
+ * Engineering, network/README.md; bigscience-workshop/bigscience, experiments/README.md), 0.9 of this. */
 static const struct {
     const char *words;
     double node_bytes_per_s;
-} networks[] = { { "Omni-Path", 50e9 }, { "1600 Gb/s", 200e9 }, { "800 Gb/s per node", 100e9 } };
+} networks[] = { { "Omni-Path", 18.75e9 }, { "1600 Gb/s", 200e9 }, { "800 Gb/s per node", 100e9 } };
 static const struct {
     const char *kind, *activation;
 } feed_forwards[] = {

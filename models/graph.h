@@ -222,6 +222,7 @@ struct keeping {
     bool takes_any_load; /* it is cleave that runs the program: they have their slots all the same */
     bool gates_inside;   /* gates multiply what experts' last product reads: what it makes is not read backward */
     bool state_takes_gradients; /* to host memory, even where the weights stay on the device */
+    bool scatters_messages;     /* to other stages what ranks hold alike goes in parts, which the receivers gather */
     bool reduces_in_place;      /* gradients of the type of their sums, to ranks that share out state alone (ZeRO 1) */
     bool eager_caps, eager_sinks, eager_alibi; /* attention whose scores are so changed keeps them until backward */
     bool eager_norms;     /* RMS norms keep their input in fp32, and what they scale, beside what they give */

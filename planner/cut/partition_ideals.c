@@ -147,14 +147,6 @@ static uint64_t holders(const struct branches *b, const struct band *band, int f
     return bits;
 }
 
-/* Finds the first of the band that is further than the place. */
-static int first_behind(const struct band *band, int place)
-{
-    int first;
-    BISECT(first, band->count, at, band->place[at] <= place);
-    return first;
-}
-
 /* Looks at all stages of one number of meshes that begin there. */
 static bool look_at_all(struct solver *s, int row, int shape, int first, int64_t limit_ns, int64_t *open)
 {
@@ -163,7 +155,9 @@ static bool look_at_all(struct solver *s, int row, int shape, int first, int64_t
         return true;
     const struct band *band = &s->ideal_cut->band[after];
     struct stage_spot at = { .row = row, .shape = shape, .level = s->level[row * s->shape_count + shape] };
-    for (int i = first_behind(band, first); i < band->count && !gives_up(s); i += 64) {
+    int begin; /* the first of the band that is further than the place */
+    BISECT(begin, band->count, k, band->place[k] <= first);
+    for (int i = begin; i < band->count && !gives_up(s); i += 64) {
         spend(s, 64);
         for (uint64_t bits = holders(s->problem->chain->branches, band, i, first); bits; bits &= bits - 1) {
             int index = i + __builtin_ctzll(bits);

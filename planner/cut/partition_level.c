@@ -114,22 +114,6 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
 
 /* ---- start ---- */
 
-/* Breaks ties in C for the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
-static int64_t tie_break(const struct solver *s, int level, const struct layer_price *p, int64_t worst)
-{
-    int64_t asks = s->levels[level].micro_batches * lane_ns(p) + once_ns(p),
-            share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
-    return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
-}
-
-static struct knapsack_option make_option(const struct solver *s, int level, const struct layer_price *p, bool joined,
-                                          int64_t tie)
-{
-    struct knapsack_option option = { .cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
-    level_rows(option.row, p, s->levels[level].micro_batches, s->levels[level].in_flight, joined, s->span.apart);
-    return option;
-}
-
 bool level_set_options(struct solver *s, int level)
 {
     struct stage_level *own = &s->levels[level];
@@ -152,9 +136,15 @@ bool level_set_options(struct solver *s, int level)
         own->options[joined] = options;
         if (!options)
             return false;
-        for (int i = 0; i < block; i++)
-            options[i] =
-                make_option(s, level, &table->prices[i], joined, tie_break(s, level, &table->prices[i], worst));
+        for (int i = 0; i < block; i++) { /* ties in C go to who asks less of lane and end: 2^TIE_BITS at most in all */
+            const struct layer_price *p = &table->prices[i];
+            int64_t asks = own->micro_batches * lane_ns(p) + once_ns(p),
+                    share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
+            int64_t tie = worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
+            options[i].cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie;
+            options[i].peak = p->transient_bytes;
+            level_rows(options[i].row, p, own->micro_batches, own->in_flight, joined, s->span.apart);
+        }
     }
     return true;
 }
@@ -291,9 +281,10 @@ static void set_most(struct solver *s)
         for (int at = 0; at < s->level_count; at++)
             for (int i = 0; i < s->strategies; i++) {
                 const struct layer_price *p = price_at(s->levels[at].table, c, i);
-                const struct knapsack_option o = make_option(s, at, p, false, 0);
+                int64_t row[ROW_COUNT];
+                level_rows(row, p, s->levels[at].micro_batches, s->levels[at].in_flight, false, s->span.apart);
                 path[c] = max_i64(path[c], path_ns(p));
-                high[c] = max_i64(high[c], max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
+                high[c] = max_i64(high[c], max_i64(row[ROW_PATH], max_i64(row[ROW_LAST], row[ROW_LANE])));
             }
     }
     for (int at = 1; at < s->sums; at++) {

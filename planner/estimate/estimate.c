@@ -148,14 +148,6 @@ int64_t estimate_stage_effort(int64_t instr_count)
     return instr_count + mul_div_i64(instr_count, instr_count, QUADRATIC, INT64_C(1) << 48);
 }
 
-int64_t estimate_program_effort(const struct program *program)
-{
-    int64_t effort = 0;
-    for (int s = 0; s < program->stage_count; s++)
-        effort += estimate_stage_effort(program->stages[s].instr_count);
-    return effort;
-}
-
 /* Finds the stage that computes longest, and how long nothing runs there. */
 static void find_idle(struct estimate *estimate, const struct program *program, const struct timeline *timeline)
 {
@@ -204,7 +196,9 @@ void estimate_fill_step(struct estimate *estimate, const struct program *program
 
 void estimate_note_length(struct estimate *estimate, const struct program *program)
 {
-    estimate->effort = estimate_program_effort(program);
+    estimate->effort = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        estimate->effort += estimate_stage_effort(program->stages[s].instr_count);
     estimate->micro_batches_simulated = program->plan->micro_batch_count;
     estimate->program_instrs = program_instrs(program);
 }

@@ -21,7 +21,6 @@ bool estimate_judge(struct estimate **out, const struct graph *graph, const stru
                     const struct facts *facts, const struct judging *judging, int64_t worth_ns, struct error *err);
 /* Notes the length of the program that is judged, and about how long that takes. */
 void estimate_note_length(struct estimate *estimate, const struct program *program);
-int64_t estimate_program_effort(const struct program *program);
 int64_t estimate_stage_effort(int64_t instr_count);
 /* Fills in the step that was simulated, where its costs come from, and its breakdown. */
 void estimate_fill_step(struct estimate *estimate, const struct program *program, const struct timeline *timeline,

@@ -20,8 +20,10 @@ static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int 
         return price_send_ns(p->table, (back ? link->reader : link->maker) % pipeline_copied(p));
     int sender = p->pieces[back ? link->reader : link->maker].stage,
         receiver = p->pieces[back ? link->maker : link->reader].stage;
-    double bytes = (double)p->table->send_bytes * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
-    return cost_between_stages(p->facts, p->plan, sender, receiver, (int64_t)bytes).ns;
+    double share = elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
+    int64_t bytes = (int64_t)((double)p->table->send_bytes * share),
+            ends_ns = (int64_t)((double)p->table->send_ends_ns * share);
+    return cost_between_stages(p->facts, p->plan, sender, receiver, bytes).ns + ends_ns;
 }
 
 static struct link *add_link(struct pipeline *p, struct link link, struct arena *arena)

@@ -29,14 +29,12 @@ static const struct json_field table[] = {
           "likewise, the dispatch of tokens to experts with all that depends on how many each of them gets; forward, "
           "the host waits until it knows. Absent: as any computation, and it does not wait" },
     { "issue_expert_ns", FIELD_INT, AT(issue_expert_ns), ISSUE_NS,
-      .doc = "and, beside that, for each expert that the rank has, whose products are issued one by one; absent: "
-             "nothing" },
+      .doc = "and, beside that, for each of the rank's experts, whose products are issued apart; absent: nothing" },
     { "dispatches_once", FIELD_BOOL, AT(dispatches_once),
-      .doc = "a token is sent once to each node, and there once to each rank, that has one of its experts; absent: "
-             "once for each expert" },
+      .doc = "a token is sent once to each node, and there to each rank, with one of its experts; absent: to each "
+             "expert" },
     { "exchanges_at_once", FIELD_INT, AT(exchanges_at_once), .min = 1, .max = 65536,
-      .doc = "other ranks with which a rank has messages of an all-to-all under way at once; absent: 1, one after the "
-             "other" },
+      .doc = "other ranks with which a rank has messages of an all-to-all under way at once; absent: 1" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
@@ -48,8 +46,8 @@ static const struct json_field table[] = {
     { "attention_efficiency", FIELD_DOUBLE, AT(attention_efficiency), .min = 0.01, .max = 1,
       .doc = "likewise, of the device's peak" },
     { "attention_tile", FIELD_INT, AT(attention_tile), .min = 0, .max = 65536,
-      .doc = "queries and keys that its attention computes at once: a sliding window takes so many keys more; absent: "
-             "only the keys in the window" },
+      .doc =
+          "queries and keys that its attention computes at once: a sliding window takes so many keys more; absent: 0" },
     { "attention_head_width", FIELD_INT, AT(attention_head_width), .min = 0, .max = 65536,
       .doc =
           "w, where its attention reaches for heads narrower than 128, of width d, (d / (d + w)) / (128 / (128 + w)) "
@@ -116,9 +114,8 @@ static const struct json_field table[] = {
       .doc = "under bf16, kept by ZeRO for each element of a weight beside the accumulator of its gradient; absent: "
              "nothing" },
     { "fp16_step_bytes", FIELD_INT, AT(keeping.fp16_step_bytes), .min = 0, .max = 16,
-      .doc = "under fp16, copies of gradients that ZeRO's step makes for each element of a rank's shard of the "
-             "optimizer's "
-             "state; absent: none" },
+      .doc = "under fp16, copies of gradients that ZeRO's step makes for each element of a rank's share of the state; "
+             "absent: none" },
     { "bf16_state_gradient_bytes", FIELD_INT, AT(keeping.bf16_state_gradient_bytes), .min = 0, .max = 8,
       .doc = "under bf16, kept for each element of a rank's share of the optimizer's state, its gradient; absent: "
              "nothing" },
@@ -149,6 +146,9 @@ static const struct json_field table[] = {
              "ZeRO-Offload keeps them (Ren et al. 2021); absent: only where the weights lie there" },
     { "reduces_in_place", FIELD_BOOL, AT(keeping.reduces_in_place),
       .doc = "under ZeRO 1, fp32 gradients are reduced to a part of the buffer that they are in; absent: beside it" },
+    { "scatters_messages", FIELD_BOOL, AT(keeping.scatters_messages),
+      .doc =
+          "what ranks hold alike goes to other stages in parts (Narayanan et al. 2021, section 4.1); absent: whole" },
     { "gathers_again", FIELD_BOOL, AT(keeping.gathers_again),
       .doc = "what ranks gather of an input they do not keep but gather again backward, as sequence parallelism does "
              "(Korthikanti et al. 2022, section 4.2.2); absent: they keep it" },

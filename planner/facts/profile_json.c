@@ -78,9 +78,9 @@ static const struct json_field profile_table[] = {
           "of the time of every computation and work in memory, what the events of a GPU take that time it; plans of "
           "one device, whose steps are not timed so, leave it out" },
     { "reference_ns", FIELD_INT, PROFILE_AT(reference_ns), NS_LIMITS,
-      .doc = "measured: speed of the processor meanwhile, one product of two 1024 x 1024 matrices on a core, mean of "
-             "before and "
-             "after; 0 or absent: not kept" },
+      .doc =
+          "measured: speed of the processor meanwhile, one product of two 1024 x 1024 matrices on a core, mean of one "
+          "before and one after; 0 or absent: not kept" },
     { "reference_ranks", FIELD_INT, offsetof(struct profile_text, reference_ranks), .min = 0, .max = 1e6,
       .doc = "so many such products ran at once, of which the slowest counts, of ranks in processes the first's; 0 or "
              "absent: one" },

@@ -3,14 +3,6 @@
 #include "base/num.h"
 #include <string.h>
 
-/* Gives the first gap that begins at or behind the address. */
-static int gap_behind(const struct place_work *w, int64_t address)
-{
-    int first;
-    BISECT(first, w->gap_count, at, w->gaps[at].low < address);
-    return first;
-}
-
 static void drop_gap(struct place_work *w, int gap)
 {
     memmove(&w->gaps[gap], &w->gaps[gap + 1], (size_t)(--w->gap_count - gap) * sizeof *w->gaps);
@@ -19,9 +11,10 @@ static void drop_gap(struct place_work *w, int gap)
 /* Gives back the bytes of an item whose life is over: they join the gaps beside them, or the top sinks. */
 static void give_back(struct place_work *w, int64_t low, int64_t high)
 {
-    int next = gap_behind(w, low);
+    int next; /* the first gap that begins there or behind it */
     if (low == high)
         return;
+    BISECT(next, w->gap_count, at, w->gaps[at].low < low);
     if (next > 0 && w->gaps[next - 1].high == low) {
         low = w->gaps[--next].low;
         drop_gap(w, next);

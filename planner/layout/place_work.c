@@ -115,18 +115,11 @@ static void spans_around(const struct place_work *w, int item, int *first, int *
     *last = reach->last[level];
 }
 
-/* Gives the place in the list from which on addresses are above this. */
-static int place_above(const struct spots *spots, int64_t address)
-{
-    int first;
-    BISECT(first, spots->count, at, spots->list[at].low <= address);
-    return first;
-}
-
 /* Inserts a spot. What always lives joins its like on either side: nothing else has bytes of theirs. */
 static void insert_spot(struct place_work *w, struct spots *spots, struct spot spot)
 {
-    int at = place_above(spots, spot.low);
+    int at; /* from there on addresses are above its own */
+    BISECT(at, spots->count, k, spots->list[k].low <= spot.low);
     struct spot *list = spots->list, *next = at < spots->count ? &list[at] : NULL;
     bool always = spot.last == ALWAYS;
     bool joins_next = always && next && next->last == ALWAYS && next->low == spot.high;

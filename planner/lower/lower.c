@@ -16,7 +16,7 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
     }
     for (; at > 0 && (list[at - 1].value > value || (list[at - 1].value == value && list[at - 1].stage > stage)); at--)
         list[at] = list[at - 1];
-    list[at] = (struct crossing){ value, stage, chunk };
+    list[at] = (struct crossing){ value, stage, chunk, -1 };
     ++*count;
 }
 
@@ -57,76 +57,79 @@ static void collect_crossings(struct lowering *l)
 }
 
 /* ---- actions ---- */
-static void close_forward(struct lowering *l, const struct action *action)
+static void close_forward(struct lowering *l, const struct action *action, const struct site *site)
 {
-    struct site site = { .phase = PHASE_FORWARD, .layer = l->visits.list[l->visits.at].layer, .micro = action->micro };
     int loss = l->graph->loss_value;
     if (loss >= 0 && lower_chunk_of(l, l->graph->values[loss].producer) == action->chunk &&
         !lower_is_walked(l, l->graph->values[loss].producer)) {
         struct layout layout = lower_base_layouts(l, loss).forward;
-        int buffer = lower_materialize(l, loss, &layout, &site);
+        int buffer = lower_materialize(l, loss, &layout, site);
         if (!l->failed)
             buffer_at(l, buffer)->persistent = true;
     }
     for (int i = 0; i < l->crossings.leaving_count && !l->failed; i++) {
-        int value = l->crossings.leaving[i].value;
-        if (l->crossings.leaving[i].stage < 0 || l->crossings.leaving[i].chunk != action->chunk)
+        const struct crossing *c = &l->crossings.leaving[i];
+        if (c->stage < 0 || c->chunk != action->chunk)
             continue;
-        struct layout layout = lower_sent_layouts(l, value).forward;
-        lower_queue_send(l, MESSAGE_VALUE, value, action->micro,
-                         lower_peer_of(l, l->crossings.leaving[i].stage, action->micro),
-                         lower_materialize(l, value, &layout, &site), &site);
+        struct layout layout = lower_sent_layouts(l, c->value).forward;
+        lower_queue_send(l, MESSAGE_VALUE, c->value, action->micro, lower_peer_of(l, c->stage, action->micro),
+                         lower_materialize(l, c->value, &layout, site), site);
     }
     lower_forget_values(l, action);
 }
 
 static void open_forward(struct lowering *l, const struct action *action)
 {
-    for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
+    for (int i = 0; i < l->crossings.entering_count && !l->failed; i++)
         if (l->crossings.entering[i].chunk == action->chunk)
             lower_set_live(l, lower_arrived(l, false, i, action->micro), true);
-    }
 }
 
-static void open_backward(struct lowering *l, const struct action *action)
+static bool is_of_pass(const struct lowering *l, const struct crossing *crossing, const struct action *action)
 {
-    struct site site = { .phase = PHASE_BACKWARD_INPUT,
-                         .layer = l->visits.list[l->visits.at].layer,
-                         .micro = action->micro };
+    return crossing->chunk == action->chunk && graph_needs_gradient(l->graph, crossing->value);
+}
+
+static void open_backward(struct lowering *l, const struct action *action, const struct site *site)
+{
+    bool parts = l->graph->keeping.scatters_messages;
     for (int i = 0; i < l->crossings.leaving_count && !l->failed; i++) {
-        int value = l->crossings.leaving[i].value;
-        if (!graph_needs_gradient(l->graph, value) || l->crossings.leaving[i].chunk != action->chunk)
+        struct crossing *c = &l->crossings.leaving[i];
+        if (c->stage >= 0 && is_of_pass(l, c, action))
+            c->arrived = lower_arrived(l, true, i, action->micro);
+    }
+    for (int i = 0; i < l->crossings.leaving_count && !l->failed; i++) {
+        const struct crossing *c = &l->crossings.leaving[i];
+        if (!is_of_pass(l, c, action))
             continue;
-        struct layout layout = lower_base_layouts(l, value).gradient;
-        if (l->crossings.leaving[i].stage >= 0) {
-            int base = lower_find_version(l, true, value, site.micro, &layout),
-                buffer = lower_arrived(l, true, i, site.micro);
-            if (base >= 0 && l->crossings.clock.stages && !l->messages.ordered)
-                emit_sends(l); /* a host that waits for messages would issue them late, and who sends wait for them */
-            if (base < 0)
-                lower_set_live(l, buffer, true);
-            else /* beside a gradient that another chunk of this stage has left there it is a summand */
-                emit_pair(l, OP_ADD, LANE_COMPUTE, &site, buffer, base)->accumulate = true;
+        struct layout layout = lower_base_layouts(l, c->value).gradient;
+        int base = lower_find_version(l, true, c->value, action->micro, &layout), buffer;
+        if (c->stage < 0) {
+            buffer = lower_add_version(l, true, c->value, action->micro, &layout);
+            emit_pair(l, OP_SEED, LANE_COMPUTE, site, -1, buffer);
         } else {
-            int buffer = lower_add_version(l, true, value, site.micro, &layout);
-            lower_set_live(l, buffer, true);
-            emit_pair(l, OP_SEED, LANE_COMPUTE, &site, -1, buffer);
+            if ((parts || (base >= 0 && l->crossings.clock.stages)) && !l->messages.ordered)
+                emit_sends(l); /* a host that waits for messages would issue them late, and who sends wait for them */
+            buffer = lower_convert_buffer(l, c->arrived, &layout, BUFFER_VALUE_GRADIENT, false, site);
         }
+        if (c->stage < 0 || base < 0)
+            lower_set_live(l, buffer, true);
+        else /* beside a gradient that another chunk of this stage has left there it is a summand */
+            emit_pair(l, OP_ADD, LANE_COMPUTE, site, buffer, base)->accumulate = true;
     }
 }
 
-static void close_backward(struct lowering *l, const struct action *action)
+static void close_backward(struct lowering *l, const struct action *action, const struct site *site)
 {
-    struct site site = { .phase = PHASE_BACKWARD_INPUT,
-                         .layer = l->visits.list[l->visits.at].layer,
-                         .micro = action->micro };
     for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
-        int value = l->crossings.entering[i].value;
-        if (!graph_needs_gradient(l->graph, value) || l->crossings.entering[i].chunk != action->chunk)
+        const struct crossing *c = &l->crossings.entering[i];
+        if (!is_of_pass(l, c, action))
             continue;
-        int gradient = lower_settle(l, value, &site);
-        lower_queue_send(l, MESSAGE_GRADIENT, value, action->micro,
-                         lower_peer_of(l, l->crossings.entering[i].stage, action->micro), gradient, &site);
+        struct layout layout = lower_sent_layouts(l, c->value).gradient;
+        int whole = lower_settle(l, c->value, site),
+            sent = lower_convert_buffer(l, whole, &layout, BUFFER_VALUE_GRADIENT, false, site);
+        lower_queue_send(l, MESSAGE_GRADIENT, c->value, action->micro, lower_peer_of(l, c->stage, action->micro), sent,
+                         site);
     }
 }
 
@@ -175,10 +178,13 @@ static void run_visits(struct lowering *l)
         if (l->messages.ordered && visit->opens && input)
             emit_sends_before(
                 l, message_place(l, forward ? MESSAGE_VALUE : MESSAGE_GRADIENT, l->stage, visit->action.micro));
+        struct site site = { .phase = forward ? PHASE_FORWARD : PHASE_BACKWARD_INPUT,
+                             .layer = visit->layer,
+                             .micro = visit->action.micro };
         if (visit->opens && forward)
             open_forward(l, &visit->action);
         else if (visit->opens && input)
-            open_backward(l, &visit->action);
+            open_backward(l, &visit->action, &site);
         if (!l->messages.ordered)
             emit_sends(l);
         int first = l->program->stages[l->stage].instr_count;
@@ -198,10 +204,11 @@ static void run_visits(struct lowering *l)
                 repeat_end(l, &visit->action);
         }
         l->visits.made[l->visits.made_count - 1].end = l->program->stages[l->stage].instr_count;
+        site.layer = visit->layer;
         if (visit->closes && forward)
-            close_forward(l, &visit->action);
+            close_forward(l, &visit->action, &site);
         else if (visit->closes && input)
-            close_backward(l, &visit->action);
+            close_backward(l, &visit->action, &site);
         if (each && visit->closes && !forward) {
             lower_step(l, visit->action.micro);
             lower_renew_gradients(l);

@@ -40,7 +40,7 @@ static int post(struct lowering *l, bool gradient, int index, int micro)
     struct site site = { .phase = gradient ? PHASE_BACKWARD_INPUT : PHASE_FORWARD,
                          .layer = l->graph->segments[gradient ? chunk->end - 1 : chunk->first].layer,
                          .micro = micro };
-    struct layout_pair layouts = lower_base_layouts(l, crossing->value);
+    struct layout_pair layouts = lower_sent_layouts(l, crossing->value);
     int buffer =
         lower_add_version(l, gradient, crossing->value, micro, gradient ? &layouts.gradient : &layouts.forward);
     l->here.copy = copy;

@@ -69,9 +69,9 @@ struct pending {
     struct site site;
 }; /* a SEND not yet emitted */
 struct crossing {
-    int value, stage, chunk;
-}; /* a value that another stage reads or makes; of replicas the first; the chunk that makes it here, or reads it first
-    */
+    int value, stage, chunk, arrived;
+}; /* a value that another stage reads or makes; of replicas the first; the chunk that makes it here, or reads it first;
+      the buffer of its gradient for the pass at hand */
 /* What the layers of one action made stands in the stage's list: [first, end). */
 struct pass_made {
     struct action action;

@@ -33,19 +33,18 @@ static int first_reader(const struct lowering *l, int value, int *index)
     return -1;
 }
 
-struct layout_pair lower_base_layouts(const struct lowering *l, int value)
+/* Gives the layouts of its producer here, or of its first reader: whole, even where it comes in parts. */
+static struct layout_pair whole_layouts(const struct lowering *l, int value)
 {
     const struct value *v = &l->graph->values[value];
-    int index = 0, reader;
-    if (v->input)
-        return (struct layout_pair){ 0 };
+    int index = 0;
     if (lower_made_here(l, value)) {
         const struct segment *s = &l->graph->segments[v->producer];
         while (index < s->out_count - 1 && s->out[index].id != value)
             index++;
         return recipe_of(l, v->producer)->out[index];
     }
-    reader = first_reader(l, value, &index);
+    int reader = v->input ? -1 : first_reader(l, value, &index);
     if (reader < 0)
         return (struct layout_pair){ 0 };
     struct layout_pair landing = recipe_of(l, reader)->in[index];
@@ -58,12 +57,42 @@ struct layout_pair lower_base_layouts(const struct lowering *l, int value)
     return landing;
 }
 
+/* Shares out what ranks hold alike, by the first dimension that can be. */
+static void scatter(const struct lowering *l, int value, struct layout *layout)
+{
+    const struct value *v = &l->graph->values[value];
+    const int *size = l->plan->stages[l->stage].atom;
+    for (int i = 0, dim; i < MAX_ATOMS; i++) {
+        for (dim = 0; dim < v->dim_count && size[i] > 1 && layout->kind[i] == LAYOUT_REPLICATED; dim++) {
+            int64_t left = recipe_value_extent(l->plan, v, dim);
+            for (int k = 0; k < MAX_ATOMS; k++)
+                left /= layout->kind[k] == LAYOUT_SHARDED && layout->dim[k] == dim ? size[k] : 1;
+            if (left % size[i] != 0)
+                continue;
+            layout->kind[i] = LAYOUT_SHARDED;
+            layout->dim[i] = (uint8_t)dim;
+            layout->order[i] = (uint8_t)recipe_split_order(v->tag[dim], i);
+        }
+    }
+}
+
+struct layout_pair lower_base_layouts(const struct lowering *l, int value)
+{
+    struct layout_pair pair = whole_layouts(l, value);
+    if (!l->graph->values[value].input && !lower_made_here(l, value))
+        pair.forward = lower_sent_layouts(l, value).forward;
+    return pair;
+}
+
 struct layout_pair lower_sent_layouts(const struct lowering *l, int value)
 {
-    struct layout_pair pair = lower_base_layouts(l, value);
-    for (int i = 0; i < MAX_ATOMS; i++) {
+    struct layout_pair pair = whole_layouts(l, value);
+    for (int i = 0; i < MAX_ATOMS; i++)
         if (pair.forward.kind[i] == LAYOUT_PARTIAL)
             pair.forward.kind[i] = LAYOUT_REPLICATED;
+    if (l->graph->keeping.scatters_messages) {
+        scatter(l, value, &pair.forward);
+        scatter(l, value, &pair.gradient);
     }
     return pair;
 }
@@ -227,6 +256,14 @@ static bool recomputes_block(const struct lowering *l, int layer)
     return mode_of(l, layer) == RECOMPUTE_BLOCK;
 }
 
+bool lower_follows_in_block(const struct lowering *l, int layer)
+{
+    const struct graph_layer *layers = l->graph->layers;
+    return layer > 0 && layer < l->graph->layer_count && layers[layer - 1].block == layers[layer].block &&
+           recomputes_block(l, layer) && recomputes_block(l, layer - 1) &&
+           lower_chunk_of(l, layers[layer - 1].first_segment) == lower_chunk_of(l, layers[layer].first_segment);
+}
+
 /* True when all that read the value compute it again with their block: layers of its own copy of the block, in the same
  * chunk of this stage. */
 static bool stays_in_block(const struct lowering *l, int layer, int value)
@@ -290,7 +327,7 @@ static bool is_gathered(const struct lowering *l, int source, const struct layou
  * those of what is computed again, or else where the framework does so what ranks gathered of pieces that they keep. */
 static void forget_derived(struct lowering *l, int value, int micro, enum recompute mode)
 {
-    struct layout base = lower_base_layouts(l, value).forward;
+    struct layout base = whole_layouts(l, value).forward;
     bool all = mode >= RECOMPUTE_FULL;
     if ((!all && !l->graph->keeping.gathers_again) || layout_atoms(&base, LAYOUT_PARTIAL))
         return;
@@ -340,11 +377,10 @@ static int first_again(const struct lowering *l, int layer, bool found)
 void lower_forward_again(struct lowering *l, int layer, int micro)
 {
     const struct graph_layer *layers = l->graph->layers;
-    int first = layer, chunk = lower_chunk_of(l, layers[layer].first_segment);
+    int first = layer;
     if (!recomputes_block(l, layer) || !graph_needs_gradient(l->graph, layers[layer].output_value))
         return;
-    while (first > 0 && layers[first - 1].block == layers[layer].block && recomputes_block(l, first - 1) &&
-           lower_chunk_of(l, layers[first - 1].first_segment) == chunk)
+    while (lower_follows_in_block(l, first))
         first--;
     for (; first <= layer && !l->failed; first++) {
         struct site site = { .phase = PHASE_FORWARD, .layer = first, .micro = micro, .again = true };

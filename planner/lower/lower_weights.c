@@ -274,8 +274,12 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
     uint8_t recomputed = l->known.recomputed[segment];
     if (lower_is_walked(l, segment) || lower_is_put_off(l, segment))
         return kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT;
-    if (kind == ACTION_FORWARD || (recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||
-        (recomputed == RECOMPUTED_FOR_WEIGHT && kind != ACTION_BACKWARD_INPUT))
+    const struct visit *came = visit; /* the visit at which the forward pass of its block runs again */
+    for (int layer = visit->layer; kind != ACTION_FORWARD && lower_follows_in_block(l, layer + 1); layer++)
+        came--;
+    if (kind == ACTION_FORWARD || (came >= &l->visits.list[l->visits.at] &&
+                                   ((recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||
+                                    (recomputed == RECOMPUTED_FOR_WEIGHT && kind != ACTION_BACKWARD_INPUT))))
         return true;
     bool input =
         kind != ACTION_BACKWARD_WEIGHT && lower_has_input_phase(l, segment) && (k->input_reads_weight >> index & 1);

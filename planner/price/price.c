@@ -329,7 +329,7 @@ static bool price_send(struct price_table *table, struct price_book *book, const
         return true;
     if (!book_provide(&sent, err))
         return false;
-    table->send_ns = sample_send_ns(sent.sample, book->facts, 0, &table->send_bytes);
+    table->send_ns = sample_send_ns(sent.sample, book->facts, &table->send_ends_ns, &table->send_bytes);
     return book_keep(book, &sent, err);
 }
 

@@ -546,14 +546,30 @@ void sample_join_shards(struct sample *s)
     }
 }
 
-int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage, int64_t *bytes)
+/* Times the conversion that ends (OP_SLICE) or begins (OP_ALL_GATHER) with the buffer; 0: there is none. */
+static int64_t conversion_ns(const struct sample *s, const struct facts *facts, int stage, enum op op, int buffer)
 {
-    const struct stage_program *list = &s->program->stages[stage];
+    for (int i = 0; i < s->program->stages[stage].instr_count; i++) {
+        const struct instr *instr = &s->program->stages[stage].instrs[i];
+        const struct pair *pair = &s->program->pairs[instr->pair_first];
+        if (instr->op == op && buffer == (op == OP_SLICE ? pair->destination : pair->source))
+            return cost_instr_ns(facts, s->program, stage, instr);
+    }
+    return 0;
+}
+
+int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int64_t *ends_ns, int64_t *bytes)
+{
     int64_t ns = 0;
-    for (int i = *bytes = 0; i < list->instr_count; i++)
-        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0) {
-            ns += cost_instr_ns(facts, s->program, stage, &list->instrs[i]);
-            *bytes += s->program->buffers[s->program->pairs[list->instrs[i].pair_first].source].bytes;
-        }
-    return ns;
+    for (int i = *ends_ns = *bytes = 0; i < s->program->stages[0].instr_count; i++) {
+        const struct instr *instr = &s->program->stages[0].instrs[i];
+        if (instr->op != OP_SEND || instr->micro != 0)
+            continue;
+        const struct pair *pair = &s->program->pairs[instr->pair_first];
+        int64_t cut_ns = conversion_ns(s, facts, 0, OP_SLICE, pair->source);
+        ns += cost_instr_ns(facts, s->program, 0, instr);
+        *ends_ns += cut_ns > 0 ? cut_ns + conversion_ns(s, facts, 1, OP_ALL_GATHER, pair->destination) : 0;
+        *bytes += s->program->buffers[pair->source].bytes;
+    }
+    return ns + *ends_ns;
 }

@@ -39,7 +39,8 @@ const struct layer_price *sample_prices(struct sample *sample, const struct fact
 /* Makes the weights in the last prices those of all ranks over which ZeRO may shard: each has whole, without it, what
  * it does not share out as experts. */
 void sample_join_shards(struct sample *sample);
-/* Gives what that one of two stages sends for one micro-batch, and the bytes of one of its ranks. */
-int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
+/* Times what the first of two stages sends for one micro-batch, from whole to whole; of that what cutting and gathering
+ * it take, where it goes in parts, and the bytes of one of its ranks. */
+int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int64_t *ends_ns, int64_t *bytes);
 size_t sample_bytes(const struct sample *sample);
 #endif

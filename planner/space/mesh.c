@@ -22,13 +22,23 @@ struct mesh mesh_joined(const struct mesh *mesh)
     return joined;
 }
 
-int mesh_ranks(const struct mesh *mesh)
-{
-    int ranks = 1;
-    for (int i = 0; i < mesh->atom_count; i++)
-        ranks *= mesh->size[i];
-    return ranks;
-}
+/* Defines a function that multiplies the sizes of atoms, of those whose dimension is as the condition says. */
+#define MESH_PRODUCT(name, by, condition)                                                                              \
+    int name(const struct mesh *mesh)                                                                                  \
+    {                                                                                                                  \
+        int ranks = 1;                                                                                                 \
+        for (int i = 0; i < mesh->atom_count; i++) {                                                                   \
+            const struct dimension *by = dimensions[mesh->dim[i]];                                                     \
+            (void)by;                                                                                                  \
+            ranks *= (condition) ? mesh->size[i] : 1;                                                                  \
+        }                                                                                                              \
+        return ranks;                                                                                                  \
+    }
+MESH_PRODUCT(mesh_ranks, by, true)
+MESH_PRODUCT(mesh_tensor, by, by && by->lane == LANE_TP)
+MESH_PRODUCT(mesh_data, by, by->splits_batch)
+MESH_PRODUCT(mesh_expert, by, dimension_prefers(by, TAG_EXPERT))
+MESH_PRODUCT(mesh_shards, by, by->shard)
 
 bool mesh_equal(const struct mesh *a, const struct mesh *b)
 {
@@ -36,38 +46,6 @@ bool mesh_equal(const struct mesh *a, const struct mesh *b)
     for (int i = 0; equal && i < a->atom_count; i++)
         equal = a->size[i] == b->size[i] && a->dim[i] == b->dim[i];
     return equal;
-}
-
-int mesh_tensor(const struct mesh *mesh)
-{
-    int ranks = 1;
-    for (int i = 0; i < mesh->atom_count; i++)
-        ranks *= mesh->dim[i] != DIM_none && dimensions[mesh->dim[i]]->lane == LANE_TP ? mesh->size[i] : 1;
-    return ranks;
-}
-
-int mesh_data(const struct mesh *mesh)
-{
-    int ranks = 1;
-    for (int i = 0; i < mesh->atom_count; i++)
-        ranks *= dimensions[mesh->dim[i]]->splits_batch ? mesh->size[i] : 1;
-    return ranks;
-}
-
-int mesh_expert(const struct mesh *mesh)
-{
-    int ranks = 1;
-    for (int i = 0; i < mesh->atom_count; i++)
-        ranks *= dimension_prefers(dimensions[mesh->dim[i]], TAG_EXPERT) ? mesh->size[i] : 1;
-    return ranks;
-}
-
-int mesh_shards(const struct mesh *mesh)
-{
-    int ranks = 1;
-    for (int i = 0; i < mesh->atom_count; i++)
-        ranks *= dimensions[mesh->dim[i]]->shard ? mesh->size[i] : 1;
-    return ranks;
 }
 
 bool mesh_sequence_parallel(const struct mesh *mesh)

@@ -47,7 +47,7 @@ bool cuts_table(struct workbench *bench, const struct config *config, const stru
         int cuts = plan->stage_count - 1;
         for (int k = 0; k < cuts; k++)
             sum += cost_between_stages(bench->facts, plan, k, k + 1, (*table)->send_bytes).ns;
-        *table = with_sends(bench, *table, (sum + cuts / 2) / cuts, config_pieces(config));
+        *table = with_sends(bench, *table, (sum + cuts / 2) / cuts + (*table)->send_ends_ns, config_pieces(config));
     }
     bool good = plan && *table;
     plan_free(plan);

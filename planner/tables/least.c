@@ -154,6 +154,7 @@ static bool add_known(struct workbench *bench, const struct config *config, cons
         own->reduce_last_ns = p->reduce_last_ns;
     }
     (*made)->send_ns = like->send_ns;
+    (*made)->send_ends_ns = like->send_ends_ns;
     (*made)->send_bytes = like->send_bytes;
     (*made)->norm_exchange_ns = like->norm_exchange_ns;
     *least = *made;

@@ -58,7 +58,8 @@ static bool has_offsets(const struct program *program)
     return false;
 }
 
-bool verify_arena(const struct program *program, struct error *err)
+/* Checks that offsets lie in the arena, and what persists apart from each other and from the workspace. */
+static bool verify_arena(const struct program *program, struct error *err)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct stage_program *list = &program->stages[s];
@@ -78,7 +79,7 @@ bool verify_arena(const struct program *program, struct error *err)
     return ok;
 }
 
-/* ---- the order of accesses ---- */
+/* ---- reads, writes and reuse of bytes are ordered, and every read finds its own content ---- */
 struct order_check {
     const struct program *program;
     struct error *err;
@@ -119,12 +120,6 @@ static enum order_answer refuse(void *self, const struct hazard *h)
         break;
     }
     return ORDER_STOP;
-}
-
-bool verify_order(const struct program *program, struct error *err)
-{
-    struct order_check check = { program, err };
-    return order_walk(program, refuse, &check, err);
 }
 
 /* ---- the border between steps ---- */
@@ -260,9 +255,10 @@ static bool verify_progress(const struct program *program, const struct pairing 
 bool verify_program(const struct program *program, struct error *err)
 {
     struct pairing pairing;
+    struct order_check check = { program, err };
     if (!verify_structure(program, err) || !verify_arena(program, err) || !pairing_build(&pairing, program, err))
         return false;
-    bool ok = verify_order(program, err) && verify_border(program, err) && verify_flow(program, err) &&
+    bool ok = order_walk(program, refuse, &check, err) && verify_border(program, err) && verify_flow(program, err) &&
               verify_content(program, err) && verify_progress(program, &pairing, err);
     pairing_free(&pairing);
     return ok;

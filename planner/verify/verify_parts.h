@@ -8,10 +8,6 @@ bool verify_fail(const struct program *program, int stage, int index, struct err
     __attribute__((format(printf, 5, 6)));
 /* Checks that every index is in its range, every operand of the kind for its place. All other parts rely on it. */
 bool verify_structure(const struct program *program, struct error *err);
-/* Checks that offsets lie in the arena, and what persists apart from each other and from the workspace. */
-bool verify_arena(const struct program *program, struct error *err);
-/* Reads, writes and reuse of bytes are ordered by lanes and waits, and every read finds its own content. */
-bool verify_order(const struct program *program, struct error *err);
 /* Checks that each piece of work is there exactly once, nothing is added twice, nothing is moved for nobody. */
 bool verify_flow(const struct program *program, struct error *err);
 /* Checks that who reads a sum finds it complete, or partial over the atoms that it asks for; weights end whole. */

@@ -20,8 +20,7 @@ static int order(const struct schedule_place *place, struct action *out)
 
 static int in_flight(const struct schedule_place *place)
 {
-    int warm = place->ahead + place->extra_in_flight;
-    return min_int(place->micro_count, warm);
+    return min_int(place->micro_count, place->ahead + place->extra_in_flight);
 }
 
 /* Narayanan et al. 2019 (PipeDream), its synchronous form as in Fan et al. 2021 (DAPPLE). */

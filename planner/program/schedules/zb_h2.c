@@ -13,8 +13,7 @@ static int order(const struct schedule_place *place, struct action *out)
 
 static int in_flight(const struct schedule_place *place)
 {
-    int warm = warm_up(place);
-    return min_int(place->micro_count, warm);
+    return min_int(place->micro_count, warm_up(place));
 }
 
 /* Qi et al. 2023 (Zero Bubble Pipeline Parallelism), figure 3. */
