@@ -106,18 +106,34 @@ static void print_decisions(const struct cli *cli, const struct differences *d)
         fprintf(cli->out, "the same decisions\n");
 }
 
-/* What the plans are for, where that is not the same: predictions differ by it as well. */
-static void print_contexts(const struct cli *cli, const struct plan_context *a, const struct plan_context *b)
+/* What the plans are for: predictions differ by it as well. */
+static const struct {
+    size_t at;
+    const char *name, *text, *none;
+} contexts[] = {
+    { offsetof(struct plan_context, cluster), "cluster", "for cluster", "unnamed" },
+    { offsetof(struct plan_context, framework), "framework", "run by", "cleave" },
+    { offsetof(struct plan_context, profile), "profile", "priced by", "no profile" },
+};
+enum { CONTEXTS = sizeof contexts / sizeof *contexts };
+
+/* Gives what the plans are for of the kind; false where it is the same. */
+static bool context_differs(const struct side sides[2], int kind, const char *names[2])
 {
-    if (a->cluster.hash != b->cluster.hash)
-        fprintf(cli->out, "for cluster %s -> %s\n", a->cluster.source ? a->cluster.source : "unnamed",
-                b->cluster.source ? b->cluster.source : "unnamed");
-    if (a->framework.hash != b->framework.hash)
-        fprintf(cli->out, "run by %s -> %s\n", a->framework.source ? a->framework.source : "cleave",
-                b->framework.source ? b->framework.source : "cleave");
-    if (a->profile.hash != b->profile.hash)
-        fprintf(cli->out, "priced by %s -> %s\n", a->profile.source ? a->profile.source : "no profile",
-                b->profile.source ? b->profile.source : "no profile");
+    const struct plan_origin *origins[2];
+    for (int i = 0; i < 2; i++) {
+        origins[i] = (const struct plan_origin *)((const char *)&sides[i].file->context + contexts[kind].at);
+        names[i] = origins[i]->source ? origins[i]->source : contexts[kind].none;
+    }
+    return origins[0]->hash != origins[1]->hash;
+}
+
+static void print_contexts(const struct cli *cli, const struct side sides[2])
+{
+    const char *names[2];
+    for (int k = 0; k < CONTEXTS; k++)
+        if (context_differs(sides, k, names))
+            fprintf(cli->out, "%s %s -> %s\n", contexts[k].text, names[0], names[1]);
 }
 
 enum { MEASURE_NS, MEASURE_BYTES };
@@ -164,19 +180,30 @@ static void write_side(struct json_writer *w, const char *key, const struct acco
     json_end_object(w);
 }
 
-static void write_decisions(struct json_writer *w, const struct differences *d)
+static void write_difference(struct json_writer *w, const char *where, const char *what, const char *a, const char *b)
 {
+    json_begin_object(w);
+    json_put_string(w, "where", where);
+    json_put_string(w, "what", what);
+    json_put_string(w, "a", a);
+    json_put_string(w, "b", b);
+    json_end_object(w);
+}
+
+static void write_differences(struct json_writer *w, const struct differences *d, const struct side sides[2])
+{
+    const char *names[2];
     json_put_bool(w, "same", d->count == 0);
+    json_write_key(w, "context");
+    json_begin_array(w);
+    for (int k = 0; k < CONTEXTS; k++)
+        if (context_differs(sides, k, names))
+            write_difference(w, "file", contexts[k].name, names[0], names[1]);
+    json_end_array(w);
     json_write_key(w, "decisions");
     json_begin_array(w);
-    for (int i = 0; i < d->count; i++) {
-        json_begin_object(w);
-        json_put_string(w, "where", d->list[i].where);
-        json_put_string(w, "what", d->list[i].what);
-        json_put_string(w, "a", d->list[i].a);
-        json_put_string(w, "b", d->list[i].b);
-        json_end_object(w);
-    }
+    for (int i = 0; i < d->count; i++)
+        write_difference(w, d->list[i].where, d->list[i].what, d->list[i].a, d->list[i].b);
     json_end_array(w);
 }
 
@@ -187,7 +214,7 @@ static bool write_json(const struct cli *cli, const struct differences *d, const
     const struct account *a = &sides[0].account, *b = &sides[1].account;
     int64_t difference[TIME_KIND_COUNT];
     json_begin_format(&w, "cleave-diff", 1);
-    write_decisions(&w, d);
+    write_differences(&w, d, sides);
     json_write_key(&w, "predicted");
     if (why->kind == ERROR_NONE) {
         for (int k = 0; k < TIME_KIND_COUNT; k++)
@@ -221,7 +248,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         } else if (o->json) {
             write_json(cli, &differences, sides, &why, err);
         } else {
-            print_contexts(cli, &sides[0].file->context, &sides[1].file->context);
+            print_contexts(cli, sides);
             print_decisions(cli, &differences);
             if (priced)
                 print_prices(cli, sides);

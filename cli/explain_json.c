@@ -127,13 +127,14 @@ static const struct json_field diff_fields[] = {
     TEXT("format", "\"cleave-diff\"."),
     WHOLE("version", "1."),
     TRUTH("same", "Whether all decisions are the same."),
+    NODE("context", "What the plans are for (cluster, framework, profile), where that differs: as diff.decision."),
     NODE("decisions", "Those that differ: diff.decision."),
     NODE("predicted", "Both plans (a, b: step_s, time_s, peak_bytes, memory_bytes, fits) and difference_s by item, "
                       "which adds up to the difference of the steps; or null."),
     TEXT("why_not", "Why nothing is predicted, or null."),
 };
 static const struct json_field decision_fields[] = {
-    TEXT("where", "plan, stage N, or layers FIRST-LAST."),
+    TEXT("where", "plan, stage N, or layers FIRST-LAST; of a context file."),
     TEXT("what", "The plan file's key."),
     TEXT("a", "Its value in the first plan; none: it has no such stage, layer or key."),
     TEXT("b", "In the second."),

@@ -76,6 +76,9 @@ def differs(folder):
     run("plan", "gpt2", "--cluster", "1x2:h100-sxm", "--batch", 8, "-o", a)
     run("plan", "gpt2", "--cluster", "1x4:h100-sxm", "--batch", 8, "--framework", "torchtitan", "-o", b)
     expect("diff: what the plans are for, and places that differ alike", 0, r"for cluster 1x2:h100-sxm -> 1x4:h100-sxm\nrun by cleave -> torchtitan\n(.*\n)*layer 2, layer 4, layer 6, layer 8 and \d+ more: zero 3 -> 1\n", "diff", a, b)
+    answer = run("diff", a, b, "--json")
+    check("diff --json: what the plans are for", [(at["what"], at["a"], at["b"]) for at in json.loads(answer.stdout)["context"]] ==
+          [("cluster", "1x2:h100-sxm", "1x4:h100-sxm"), ("framework", "cleave", "torchtitan")] and found["context"] == [], answer)
     expect("diff of two models", 0, "no predictions: they are for different models", "diff", a, other)
     expect("show of a model", 2, "gpt2: expected a plan file", "show", "gpt2")
     expect("diff of what is no plan", 2, "No such file", "diff", a, folder / "none.json")
