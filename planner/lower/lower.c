@@ -92,7 +92,6 @@ static bool is_of_pass(const struct lowering *l, const struct crossing *crossing
 
 static void open_backward(struct lowering *l, const struct action *action, const struct site *site)
 {
-    bool parts = l->graph->keeping.scatters_messages;
     for (int i = 0; i < l->crossings.leaving_count && !l->failed; i++) {
         struct crossing *c = &l->crossings.leaving[i];
         if (c->stage >= 0 && is_of_pass(l, c, action))
@@ -108,7 +107,8 @@ static void open_backward(struct lowering *l, const struct action *action, const
             buffer = lower_add_version(l, true, c->value, action->micro, &layout);
             emit_pair(l, OP_SEED, LANE_COMPUTE, site, -1, buffer);
         } else {
-            if ((parts || (base >= 0 && l->crossings.clock.stages)) && !l->messages.ordered)
+            if (!l->messages.ordered &&
+                (l->graph->keeping.scatters_messages || (base >= 0 && l->crossings.clock.stages)))
                 emit_sends(l); /* a host that waits for messages would issue them late, and who sends wait for them */
             buffer = lower_convert_buffer(l, c->arrived, &layout, BUFFER_VALUE_GRADIENT, false, site);
         }
@@ -126,10 +126,9 @@ static void close_backward(struct lowering *l, const struct action *action, cons
         if (!is_of_pass(l, c, action))
             continue;
         struct layout layout = lower_sent_layouts(l, c->value).gradient;
-        int whole = lower_settle(l, c->value, site),
-            sent = lower_convert_buffer(l, whole, &layout, BUFFER_VALUE_GRADIENT, false, site);
-        lower_queue_send(l, MESSAGE_GRADIENT, c->value, action->micro, lower_peer_of(l, c->stage, action->micro), sent,
-                         site);
+        int whole = lower_settle(l, c->value, site);
+        lower_queue_send(l, MESSAGE_GRADIENT, c->value, action->micro, lower_peer_of(l, c->stage, action->micro),
+                         lower_convert_buffer(l, whole, &layout, BUFFER_VALUE_GRADIENT, false, site), site);
     }
 }
 

@@ -57,7 +57,7 @@ static struct layout_pair whole_layouts(const struct lowering *l, int value)
     return landing;
 }
 
-/* Shares out what ranks hold alike, by the first dimension that can be. */
+/* Shares out what ranks hold alike, by the first dimension that can be, each rank's block inside those of others. */
 static void scatter(const struct lowering *l, int value, struct layout *layout)
 {
     const struct value *v = &l->graph->values[value];
@@ -65,13 +65,17 @@ static void scatter(const struct lowering *l, int value, struct layout *layout)
     for (int i = 0, dim; i < MAX_ATOMS; i++) {
         for (dim = 0; dim < v->dim_count && size[i] > 1 && layout->kind[i] == LAYOUT_REPLICATED; dim++) {
             int64_t left = recipe_value_extent(l->plan, v, dim);
+            int order = 0;
             for (int k = 0; k < MAX_ATOMS; k++)
-                left /= layout->kind[k] == LAYOUT_SHARDED && layout->dim[k] == dim ? size[k] : 1;
-            if (left % size[i] != 0)
+                if (layout->kind[k] == LAYOUT_SHARDED && layout->dim[k] == dim) {
+                    left /= size[k];
+                    order = max_int(order, layout->order[k] + 1);
+                }
+            if (left % size[i] != 0 || order == MAX_ATOMS)
                 continue;
             layout->kind[i] = LAYOUT_SHARDED;
             layout->dim[i] = (uint8_t)dim;
-            layout->order[i] = (uint8_t)recipe_split_order(v->tag[dim], i);
+            layout->order[i] = (uint8_t)order;
         }
     }
 }
@@ -324,7 +328,8 @@ static bool is_gathered(const struct lowering *l, int source, const struct layou
 }
 
 /* Forgets versions that a collective made and can make again, unless the value itself would have to be summed again:
- * those of what is computed again, or else where the framework does so what ranks gathered of pieces that they keep. */
+ * those of what is computed again, or else where the framework does so what ranks gathered of pieces that they keep;
+ * but not parts of what nobody has read yet. */
 static void forget_derived(struct lowering *l, int value, int micro, enum recompute mode)
 {
     struct layout base = whole_layouts(l, value).forward;
@@ -332,7 +337,7 @@ static void forget_derived(struct lowering *l, int value, int micro, enum recomp
     if ((!all && !l->graph->keeping.gathers_again) || layout_atoms(&base, LAYOUT_PARTIAL))
         return;
     int own = lower_find_version(l, false, value, micro, &base);
-    for (int i = lower_first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
+    for (int i = own < 0 ? -1 : lower_first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
         const struct layout *layout = &buffer_at(l, i)->layout;
         if (!layout_equal(layout, &base) && (all || is_gathered(l, own, layout)))
             note_of(l, i)->live = false;

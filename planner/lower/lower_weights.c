@@ -275,7 +275,8 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
     if (lower_is_walked(l, segment) || lower_is_put_off(l, segment))
         return kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT;
     const struct visit *came = visit; /* the visit at which the forward pass of its block runs again */
-    for (int layer = visit->layer; kind != ACTION_FORWARD && lower_follows_in_block(l, layer + 1); layer++)
+    while ((kind == ACTION_BACKWARD || kind == ACTION_BACKWARD_INPUT) && came[-1].layer == came->layer + 1 &&
+           lower_follows_in_block(l, came->layer + 1))
         came--;
     if (kind == ACTION_FORWARD || (came >= &l->visits.list[l->visits.at] &&
                                    ((recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||

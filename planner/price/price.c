@@ -102,6 +102,7 @@ bool price_join_table(struct price_table **into, struct arena *arena, const stru
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
         price_merge(&joined->prices[i], &table->prices[i], most);
     joined->send_ns = pick(joined->send_ns, table->send_ns, most);
+    joined->send_ends_ns = pick(joined->send_ends_ns, table->send_ends_ns, most);
     joined->norm_exchange_ns = pick(joined->norm_exchange_ns, table->norm_exchange_ns, most);
     joined->base_bytes = pick(joined->base_bytes, table->base_bytes, most);
     return true;

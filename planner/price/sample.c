@@ -561,15 +561,18 @@ static int64_t conversion_ns(const struct sample *s, const struct facts *facts, 
 int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int64_t *ends_ns, int64_t *bytes)
 {
     int64_t ns = 0;
-    for (int i = *ends_ns = *bytes = 0; i < s->program->stages[0].instr_count; i++) {
-        const struct instr *instr = &s->program->stages[0].instrs[i];
-        if (instr->op != OP_SEND || instr->micro != 0)
-            continue;
-        const struct pair *pair = &s->program->pairs[instr->pair_first];
-        int64_t cut_ns = conversion_ns(s, facts, 0, OP_SLICE, pair->source);
-        ns += cost_instr_ns(facts, s->program, 0, instr);
-        *ends_ns += cut_ns > 0 ? cut_ns + conversion_ns(s, facts, 1, OP_ALL_GATHER, pair->destination) : 0;
-        *bytes += s->program->buffers[pair->source].bytes;
-    }
+    *ends_ns = *bytes = 0;
+    for (int stage = 0; stage < 2; stage++)
+        for (int i = 0; i < s->program->stages[stage].instr_count; i++) {
+            const struct instr *instr = &s->program->stages[stage].instrs[i];
+            if (instr->op != OP_SEND || instr->micro != 0)
+                continue;
+            const struct pair *pair = &s->program->pairs[instr->pair_first];
+            int64_t cut_ns = conversion_ns(s, facts, stage, OP_SLICE, pair->source),
+                    gather_ns = conversion_ns(s, facts, 1 - stage, OP_ALL_GATHER, pair->destination);
+            *ends_ns = max_i64(*ends_ns, cut_ns > 0 ? cut_ns + gather_ns : 0); /* forward, it may come as a sum */
+            ns += stage == 0 ? cost_instr_ns(facts, s->program, stage, instr) : 0;
+            *bytes += stage == 0 ? s->program->buffers[pair->source].bytes : 0;
+        }
     return ns + *ends_ns;
 }

@@ -29,13 +29,12 @@ struct mesh mesh_joined(const struct mesh *mesh)
         int ranks = 1;                                                                                                 \
         for (int i = 0; i < mesh->atom_count; i++) {                                                                   \
             const struct dimension *by = dimensions[mesh->dim[i]];                                                     \
-            (void)by;                                                                                                  \
             ranks *= (condition) ? mesh->size[i] : 1;                                                                  \
         }                                                                                                              \
         return ranks;                                                                                                  \
     }
-MESH_PRODUCT(mesh_ranks, by, true)
-MESH_PRODUCT(mesh_tensor, by, by && by->lane == LANE_TP)
+MESH_PRODUCT(mesh_ranks, by, by)
+MESH_PRODUCT(mesh_tensor, by, by != dimensions[DIM_none] && by->lane == LANE_TP)
 MESH_PRODUCT(mesh_data, by, by->splits_batch)
 MESH_PRODUCT(mesh_expert, by, dimension_prefers(by, TAG_EXPERT))
 MESH_PRODUCT(mesh_shards, by, by->shard)

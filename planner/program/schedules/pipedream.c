@@ -12,12 +12,9 @@ const struct schedule schedule_pipedream = {
     .name = "pipedream",
     .doc = "1f1b without draining, one update per micro-batch: no idle time, a version of the weights for each "
            "micro-batch held",
-    .asynchronous = true,
     .in_flight_doc = "P - k, and as many versions of the weights",
     .staleness_doc = "P - k - 1 updates on stage k",
     .updates_each = true,
     .versions = versions,
-    .legal = steady_legal,
-    .order = steady_order,
-    .in_flight = steady_in_flight,
+    STEADY_PARTS,
 };

@@ -13,11 +13,8 @@ const struct schedule schedule_pipedream_2bw = {
     .name = "pipedream-2bw",
     .doc = "1f1b without draining, one update per step, made of gradients at the weights before: no idle time, two "
            "versions of the weights",
-    .asynchronous = true,
     .in_flight_doc = "P - k, and 2 versions of the weights",
     .staleness_doc = "1 update on all stages",
     .versions = versions,
-    .legal = steady_legal,
-    .order = steady_order,
-    .in_flight = steady_in_flight,
+    STEADY_PARTS,
 };

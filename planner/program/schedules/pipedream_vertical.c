@@ -12,12 +12,9 @@ const struct schedule schedule_pipedream_vertical = {
     .name = "pipedream-vertical",
     .doc = "pipedream with vertical sync: a micro-batch sees one version of the weights on all stages, each of which "
            "keeps one per stage",
-    .asynchronous = true,
     .in_flight_doc = "P - k, and P versions of the weights",
     .staleness_doc = "P - 1 updates on all stages",
     .updates_each = true,
     .versions = versions,
-    .legal = steady_legal,
-    .order = steady_order,
-    .in_flight = steady_in_flight,
+    STEADY_PARTS,
 };

@@ -32,6 +32,7 @@ static inline int steady_in_flight(const struct schedule_place *place)
     return place->ahead;
 }
 
+#define STEADY_PARTS .asynchronous = true, .legal = steady_legal, .order = steady_order, .in_flight = steady_in_flight
 /* Refuses what no asynchronous schedule can do. */
 bool steady_legal(const struct plan *plan, struct error *err);
 #endif
