@@ -165,7 +165,7 @@ def models(told):
           cluster["levels"] == [{"name": "node", "fanout": 8}] and cluster["device"] == "b200-sxm")
     model, cluster = of("bloom-omni")
     check("BLOOM", model["layers"][0] == {"kind": "embedding", "norm": "layer_norm"} and model["layers"][1]["layers"][0]["qkv_bias"] is True and
-          model["tied_embedding"] is True and cluster["levels"][1] == {"name": "cluster", "fanout": 2, "bytes_per_s": 12.5e9})
+          model["tied_embedding"] is True and cluster["levels"][1] == {"name": "cluster", "fanout": 2, "bytes_per_s": 4.6875e9})
     model, cluster = of("llama-nvl72")
     attention = model["layers"][1]["layers"][0]
     check("an NVLink domain is the inner level", cluster["levels"] == [{"name": "node", "fanout": 72}, {"name": "cluster", "fanout": 2}] and
