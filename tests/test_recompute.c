@@ -134,9 +134,10 @@ static int64_t sent_bytes(const struct program *program)
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
+            if (instr->op != OP_SEND)
+                continue;
             const struct buffer *source = &program->buffers[program->pairs[instr->pair_first].source];
-            if (instr->op == OP_SEND && !source->is_weight)
-                bytes += source->bytes;
+            bytes += source->is_weight ? 0 : source->bytes;
         }
     return bytes;
 }
