@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 
-from calls import check, expect, main, run
+from calls import SHARE, check, expect, main, run
 
 
 def losses_of(result):
@@ -164,7 +164,8 @@ def mixtures(folder):
     for backend, same in (("timed", True), ("cpu", False)):
         ran = json.loads(expect(f"mixtures: run by {backend}", 0, "", "run", plan, "--backend", backend, "--steps", 1, "--json").stdout.splitlines()[-1])["summary"]
         check(f"mixtures: {backend} is predicted {ran['predicted_step_s']}, planned {step_s}", (abs(ran["predicted_step_s"] / step_s - 1) < 1e-6) == same)
-    expect("mixtures: compare", 0, "measured", "compare", plan, "--run", "--steps", 2, "--rounds", 1)
+    if SHARE <= 16:  # else the thread sanitizer looks at what it has just seen for half a minute
+        expect("mixtures: compare", 0, "measured", "compare", plan, "--run", "--steps", 2, "--rounds", 1)
 
 
 def place_of(path, key):

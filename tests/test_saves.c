@@ -269,7 +269,7 @@ static void flip_in(const char *path)
     struct bytes b = read_bytes(path);
     bool manifest = strstr(path, CHECKPOINT_MANIFEST) != NULL;
     int64_t stride = manifest ? 1 : max_i64(1, (int64_t)b.length / 400);
-    stride *= small_share() ? 10 : share_stride();
+    stride *= (small_share() ? 2 : 1) * share_stride();
     for (size_t at = (size_t)flipped_files % (size_t)stride; at < b.length; at += (size_t)stride) {
         struct error error = { 0 };
         write_byte(path, at, (char)(b.data[at] ^ 1 << at % 8));
