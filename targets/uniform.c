@@ -348,8 +348,11 @@ static bool look(struct uniform_trial *t, struct combination *list, int count, b
             !has_better_like(list, count, &list[i], choice))
             good = glance(t, &list[i], false, choice, err);
     for (int i = 0; i < count && good; i++)
-        if (list[i].open && (t->best_ns == 0 || list[i].formula_ns < t->best_ns - t->best_ns / ALIKE_SHARE))
+        if (list[i].open && (t->best_ns == 0 || list[i].formula_ns < t->best_ns - t->best_ns / ALIKE_SHARE)) {
             good = glance(t, &list[i], true, choice, err);
+            if (choice->crowded_ns == 0 || list[i].formula_ns < choice->crowded_ns)
+                choice->crowded_ns = list[i].formula_ns;
+        }
     return good;
 }
 

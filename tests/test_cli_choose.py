@@ -174,6 +174,13 @@ def short_of_memory(folder):
     for target, devices in (("deepspeed", 1), ("torchtitan", 2)):
         expect(f"offload for {target}", 0, "layers offloaded.*widened: nothing fits without offload", "plan", "llama-2-7b", "--batch", 8, "--seq", 1024,
                "--cluster", f"1x{devices}:rtx4090@host=25e9,host-memory=256e9", "--target", target, "--launch", folder / f"widened-{target}")
+    # and where something fits, but nothing near what the formula finds, plan says how a search with it is asked for
+    crowded = ["mixtral-8x7b", "--batch", 64, "--seq", 4096, "--cluster", "2x8:h100-sxm", "--target", "deepspeed", "--reserve", "30GiB", "-o"]
+    said = expect("crowded", 0, "has no room once it is laid out; hosts may give it: --space offload=none:optimizer", "plan", *crowded, folder / "crowded.json")
+    advised = re.search(r"(--space) (offload=\S+)", said.stdout).groups()
+    shown = run("plan", *crowded, folder / "advised.json", *advised)
+    crowded_s, advised_s = (json.loads((folder / f"{name}.json").read_text())["predicted"]["step_s"] for name in ("crowded", "advised"))
+    check("crowded: as advised", "layers offloaded" in shown.stdout and "no room once" not in shown.stdout and 2 * advised_s < crowded_s, shown)
 
 
 main(prices, cheapest, leanest, withheld, recommends, wrong_questions, short_of_memory)
