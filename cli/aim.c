@@ -440,9 +440,9 @@ static void say_tries(const struct cli *cli, const struct target *target, const 
     fprintf(cli->out, "\n");
 }
 
-/* Where the plan is a quarter longer than what the closed form finds in more memory than there is, what hosts may keep
- * for it is worth a search of its own: deepseek-v3 by DeepSpeed on 1,024 H100 takes 131 s a step, and 74.7 with the
- * optimizer's states there. */
+/* Where the plan is a quarter longer than what the closed form finds in more memory than there is, the choices by which
+ * a space is widened where nothing fits are worth a search of their own: deepseek-v3 by DeepSpeed on 1,024 H100 takes
+ * 131 s a step, and 74.7 with the optimizer's states on hosts. */
 static bool say_crowded(const struct cli *cli, const struct inputs *in, const struct target *target,
                         const struct uniform_choice *choice, const struct space *space, int64_t step_ns,
                         struct error *err)
@@ -450,18 +450,19 @@ static bool say_crowded(const struct cli *cli, const struct inputs *in, const st
     struct space wide = space_default(space->batch, space->sequence, space->dtype);
     struct text values = { 0 };
     char number[TEXT_NUMBER_BYTES];
-    if (choice->crowded_ns == 0 || step_ns - step_ns / 5 < choice->crowded_ns || space->offload.count != 1 ||
-        space->offload.values[0] != OFFLOAD_NONE)
+    if (choice->crowded_ns == 0 || step_ns - step_ns / 5 < choice->crowded_ns)
         return true;
     space_widen(&wide, in->cluster, in->graph->sequence);
     target->allow(&wide, in->graph);
-    if (wide.offload.count > 1) {
-        space_write_values(&values, CHOICE_OFFLOAD, &wide.offload);
-        fprintf(
-            cli->out,
-            "  what the formula finds shortest, %s, has no room once it is laid out; hosts may give it: --space %s\n",
-            text_duration_ns(number, choice->crowded_ns), values.data ? values.data : "");
+    for (int i = 0; i < WIDER_CHOICES; i++) {
+        const struct allowed *own = &space->range[wider_choices[i]], *wider = &wide.range[wider_choices[i]];
+        if (own->count > 0 && wider->count > own->count)
+            space_write_values(&values, wider_choices[i], wider);
     }
+    if (values.data)
+        fprintf(cli->out,
+                "  what the formula finds shortest, %s, has no room once it is laid out; it may with --space %s\n",
+                text_duration_ns(number, choice->crowded_ns), values.data);
     bool good = !values.failed || fail_memory(err);
     text_free(&values);
     return good;
