@@ -350,8 +350,8 @@ static bool look(struct uniform_trial *t, struct combination *list, int count, b
     for (int i = 0; i < count && good; i++)
         if (list[i].open && (t->best_ns == 0 || list[i].formula_ns < t->best_ns - t->best_ns / ALIKE_SHARE)) {
             good = glance(t, &list[i], true, choice, err);
-            if (choice->crowded_ns == 0 || list[i].formula_ns < choice->crowded_ns)
-                choice->crowded_ns = list[i].formula_ns;
+            if (choice->unfit_ns == 0 || list[i].formula_ns < choice->unfit_ns)
+                choice->unfit_ns = list[i].formula_ns;
         }
     return good;
 }

@@ -49,7 +49,7 @@ def several(folder):
     for batch in ("auto:4", 7):
         refused = expect(f"plan --batch {batch}: none has dp=8", 3, "has a configuration|no configuration", "plan", "tiny-gpt", "--cluster", "1x8:cpu", "--batch", batch, "--seq", 16, "--fix", "dp=8", "--json")
         check(f"plan --batch {batch}: a report", json.loads(refused.stdout)["format"] == "cleave-infeasible", refused)
-    narrow = ["--fix", "pp=1,zero=0,recompute=full,offload=none"] if not ALL else []  # else all that widens a search is tried
+    narrow = ["--fix", "pp=1,zero=0,recompute=full,offload=none"] if SMALL else []  # else all that widens a search is tried
     short = [run("plan", "llama-2-7b", "--cluster", "1x2:rtx4090", "--batch", batch, *narrow, "--json") for batch in ("auto:4", 1)]
     check("plan --batch auto: nothing fits as with a batch", all(r.returncode == 3 for r in short) and short[0].stdout == short[1].stdout, short[0])
     for wrong in ("autos", "auto:", "auto:0", "auto:6x"):
