@@ -162,6 +162,8 @@ struct keeper {
     struct arena arena; /* of launches */
     struct launch_context context;
     struct error why; /* of the first plan that the target could not be told */
+    const struct aim *aim;
+    const struct search_options *options; /* of the whole search */
 };
 
 /* Whether the target can be told the plan. */
@@ -328,6 +330,13 @@ static bool some_launch_has(const struct keeper *keeper, const struct space *spa
     return true;
 }
 
+/* What has to be below the closed form of the shortest plan need not wait for its simulation, which is rarely longer. */
+static void begin_look(void *self, int64_t formula_ns)
+{
+    const struct keeper *keeper = self;
+    free_look_begin(keeper->aim->look, keeper->aim->in, keeper->options, formula_ns);
+}
+
 /* *untold: of the first plan that fits and that the target could not be told. */
 static bool search_under(struct search_result **out, struct uniform_choice *choice, const struct aim *aim,
                          const struct facts *facts, const struct search_options *options, struct error *untold,
@@ -335,12 +344,16 @@ static bool search_under(struct search_result **out, struct uniform_choice *choi
 {
     struct keeper keeper = { .model = aim->in->model,
                              .target = aim->target,
-                             .context = context_on(aim->in, facts->cluster) };
+                             .context = context_on(aim->in, facts->cluster),
+                             .aim = aim,
+                             .options = options };
     struct graph *graph = NULL; /* which operators its blocks have */
     if (!graph_take(&graph, keeper.model, options->space.batch, options->space.sequence, 1, err))
         return false;
     keeper.context.graph = graph;
-    const struct uniform_demand demand = { .self = &keeper, .treats = treats, .narrows = narrows, .keeps = keeps };
+    const struct uniform_demand demand = {
+        .self = &keeper, .treats = treats, .narrows = narrows, .keeps = keeps, .weighed = aim->look ? begin_look : NULL
+    };
     bool found = some_launch_has(&keeper, &options->space, err) &&
                  search_uniform(out, choice, keeper.model, facts, options, &demand, err);
     *untold = keeper.why;
@@ -352,9 +365,10 @@ static bool search_under(struct search_result **out, struct uniform_choice *choi
 }
 
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
-                const struct target *target, const struct search_options *options, struct error *err)
+                const struct target *target, const struct search_options *options, struct free_look *look,
+                struct error *err)
 {
-    struct aim aim = { .in = in, .target = target };
+    struct aim aim = { .in = in, .target = target, .look = look };
     struct error untold = { 0 };
     if (search_under(out, choice, &aim, &in->facts, options, &untold, err)) {
         struct search_result *result = *out;
@@ -468,62 +482,14 @@ static bool say_unfit(const struct cli *cli, const struct inputs *in, const stru
     return good;
 }
 
-/* What is guessed to have more instructions is not simulated for the sake of one line: a pipeline of 64 stages of
- * deepseek-v3 took 1.6 s of processor. The closed form speaks then. Nor is all proven, which takes 1.3 s there: what a
- * third of the work of a search leaves open counts by its bound. */
-enum { LOOK_INSTRS = 50000, LOOK_WORK = 4000 };
-
-/* A glance at the space without the target's limits, under the same framework's prices: what fits there first, or what
- * the closed form says, of the plan as of what bounds plans without them. */
-static bool say_cost(const struct cli *cli, struct inputs *in, const struct search_options *options, int64_t step_ns,
-                     int64_t formula_ns, struct error *err)
-{
-    struct search_result *result = NULL;
-    char number[TEXT_NUMBER_BYTES], own[TEXT_NUMBER_BYTES];
-    struct search_options free_of = *options;
-    struct space usual = space_default(options->space.batch, options->space.sequence, options->space.dtype);
-    usual.clip_norm = options->space.clip_norm;
-    usual.optimizer = options->space.optimizer;
-    space_set_bucket_bytes(&usual, space_bucket_bytes(&options->space));
-    free_of.space = usual;
-    free_of.top = 1;
-    free_of.no_advice = free_of.thrifty = free_of.paced = free_of.any_plan = true;
-    free_of.most_instrs = LOOK_INSTRS;
-    free_of.proof_work = LOOK_WORK;
-    free_of.skip |= 1u << PART_FAMILIES | 1u << PART_CLIMB;
-    free_of.worth_ns = free_of.below_ns = step_ns;
-    space_as_run(&free_of.space, in);
-    in->model->whole_blocks = false;
-    bool good = search_run(&result, in->model, &in->facts, &free_of, err);
-    in->model->whole_blocks = true;
-    int64_t free_ns = good && result->feasible ? result->plans[0].estimate->prediction.step_ns : step_ns;
-    int64_t bound_ns = good ? result->certificate.bound_ns : 0;
-    if (good && free_ns < step_ns)
-        fprintf(cli->out, "its limits cost %.1f %% or more: without them %s\n",
-                100 * ((double)step_ns / (double)free_ns - 1), text_duration_ns(number, free_ns));
-    else if (good && (result->certificate.ended || bound_ns <= 0))
-        fprintf(cli->out, "what its limits cost is not known: the look at plans without them was cut short\n");
-    else if (good && bound_ns < formula_ns)
-        fprintf(
-            cli->out,
-            "its limits cost nothing that a short look found: no plan without them was shorter; unproven are %.1f %% "
-            "(none is below %s by the formula, this one %s)\n",
-            100 * ((double)formula_ns / (double)bound_ns - 1), text_duration_ns(number, bound_ns),
-            text_duration_ns(own, formula_ns));
-    else if (good)
-        fprintf(cli->out, "its limits cost nothing: without them no plan is shorter by the formula\n");
-    search_result_free(result);
-    return good;
-}
-
 bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
-             const struct search_options *options, const struct search_plan *best, const char *path, bool exported,
-             struct error *err)
+             const struct search_options *options, struct free_look *look, const struct search_plan *best,
+             const char *path, bool exported, struct error *err)
 {
     say_tries(cli, target, choice);
     const int64_t step_ns = best->estimate->prediction.step_ns;
     if (!say_unfit(cli, in, target, choice, &options->space, step_ns, err) ||
-        !say_cost(cli, in, options, step_ns, best->formula_ns > 0 ? best->formula_ns : step_ns, err))
+        !free_look_say(look, cli, in, options, step_ns, best->formula_ns > 0 ? best->formula_ns : step_ns, err))
         return false;
     if (!exported)
         fprintf(cli->talk, "next: cleave export %s --to %s -o DIR\n", path ? path : "PLAN (write one with -o)",

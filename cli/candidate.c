@@ -42,7 +42,7 @@ static bool search_once(void *self, struct search_options *options, struct searc
     if (!c->job.target)
         return search_run(out, c->in.model, &c->in.facts, options, err);
     return aim_target(&target, "--target", c->job.target, err) &&
-           aim_search(out, &choice, &c->in, target, options, err);
+           aim_search(out, &choice, &c->in, target, options, NULL, err);
 }
 
 bool candidate_search(struct candidate *c, double seconds, bool widens, struct error *err)
@@ -55,8 +55,9 @@ bool candidate_search(struct candidate *c, double seconds, bool widens, struct e
     options.no_advice = true;
     if (!widens)
         return search_once(c, &options, &c->result, err);
-    bool good = widening_widest(&widest, &c->in, &c->space, &c->job, err) &&
-                search_widened(&c->result, &widening, c->in.model, &c->in.facts, &options, &widest, search_once, c, err);
+    bool good =
+        widening_widest(&widest, &c->in, &c->space, &c->job, err) &&
+        search_widened(&c->result, &widening, c->in.model, &c->in.facts, &options, &widest, search_once, c, err);
     c->widened = good && c->result->feasible ? widening.taken : 0;
     return good;
 }

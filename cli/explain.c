@@ -398,7 +398,7 @@ static bool search_as_asked(void *self, struct search_options *search, struct se
 {
     struct explaining *g = self;
     struct uniform_choice choice;
-    return g->x.target ? aim_search(out, &choice, &g->in, g->x.target, search, err)
+    return g->x.target ? aim_search(out, &choice, &g->in, g->x.target, search, NULL, err)
                        : search_run(out, g->in.model, &g->in.facts, search, err);
 }
 

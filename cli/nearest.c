@@ -47,7 +47,7 @@ static struct search_result *look(struct inputs *in, const struct target *target
     space_as_run(&space, in);
     struct search_options search = space_search_options(&job, &space);
     search.no_advice = true;
-    if (aim_search(&result, &choice, in, target, &search, why) && result->feasible)
+    if (aim_search(&result, &choice, in, target, &search, NULL, why) && result->feasible)
         return result;
     search_result_free(result);
     return NULL;

@@ -83,6 +83,7 @@ struct answer {
     const struct target *target; /* NULL: none; else what it was asked */
     struct aim aim;              /* with one */
     struct uniform_choice choice;
+    struct free_look look;
     struct widening widening; /* of the space, where nothing fitted in the usual one */
     struct certificate certificate;
     struct ranking ranking;
@@ -254,10 +255,8 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     const struct plan_arguments *a = answer->a;
     const struct search_plan *best = &answer->ranking.plans[0];
     struct inputs *in = answer->in;
-    if (!plan_graph(&in->graph, in->model, best->plan, err))
-        return false;
     bool verified;
-    if (!inputs_verify(&verified, best->plan, in->graph, err) ||
+    if (!plan_graph(&in->graph, in->model, best->plan, err) || !inputs_verify(&verified, best->plan, in->graph, err) ||
         !accuracy_note(&best->estimate->prediction, in, best->plan->dtype, err))
         return false;
     in->context.cleave = CLEAVE_VERSION;
@@ -388,14 +387,12 @@ static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct e
 }
 
 /* Not where the plan file is the answer. */
-static bool say_target(const struct cli *cli, const struct answer *answer, const struct search_options *o,
-                       struct error *err)
+static bool say_target(const struct cli *cli, struct answer *answer, const struct search_options *o, struct error *err)
 {
     const struct plan_arguments *a = answer->a;
-    if (a->json || inputs_is_stdout(a->output))
-        return true;
-    return aim_say(cli, answer->in, answer->target, &answer->choice, o, &answer->ranking.plans[0], a->output,
-                   a->launch != NULL, err);
+    return a->json || inputs_is_stdout(a->output) ||
+           aim_say(cli, answer->in, answer->target, &answer->choice, o, &answer->look, &answer->ranking.plans[0],
+                   a->output, a->launch != NULL, err);
 }
 
 /* Beside a plan file on standard output nothing else is written there. */
@@ -414,11 +411,14 @@ static bool write_launch(const struct cli *cli, const struct answer *answer, str
 }
 
 /* Before a search whose launch would be lost; a folder that was made for the look is taken away again. */
-static bool can_launch(const char *folder, struct error *err)
+static bool can_launch(const struct plan_arguments *a, struct error *err)
 {
-    bool made = false, ok = !folder || file_check_folder(folder, &made, err);
+    bool made = false;
+    if (a->launch && !a->space.target)
+        return fail(err, "--launch %s: --target is missing: what it is for, for example --target megatron", a->launch);
+    bool ok = !a->launch || file_check_folder(a->launch, &made, err);
     if (made)
-        file_remove_empty_folder(folder);
+        file_remove_empty_folder(a->launch);
     return ok;
 }
 
@@ -437,7 +437,8 @@ static bool find_answer(void *self, struct search_options *o, struct search_resu
         search_result_free(*out);
         *out = NULL;
         struct uniform_choice choice;
-        if (!aim_search(out, &choice, in, answer->target, o, err))
+        bool looks = !answer->a->json && !inputs_is_stdout(answer->a->output);
+        if (!aim_search(out, &choice, in, answer->target, o, looks ? &answer->look : NULL, err))
             return false;
         if ((*out)->feasible || answer->choice.best < 0) /* else the answer is that of a search before */
             answer->choice = choice;
@@ -506,6 +507,7 @@ static bool search_and_answer(const struct cli *cli, struct answer *answer, stru
                                            : suggest_fewer(cli, answer, err));
     }
     progress_clear(&progress);
+    free_look_free(&answer->look);
     ranking_free(&answer->ranking);
     explainer_close(&answer->explainer);
     search_result_free(result);
@@ -556,11 +558,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     int64_t most = 0;
     (void)operand_count;
     heap_expect_much();
-    if (a->launch && !a->space.target) {
-        fail(err, "--launch %s: --target is missing: what it is for, for example --target megatron", a->launch);
-        return ERROR_NONE;
-    }
-    if (inputs_can_write(a->output, err) && can_launch(a->launch, err) && read_batch(a, &job, &most, err) &&
+    if (can_launch(a, err) && inputs_can_write(a->output, err) && read_batch(a, &job, &most, err) &&
         space_inputs(&in, &space, operands[0], &job, err) &&
         read_objective(a, &in, &prices, &objective, most > 0, err) &&
         objective_choose(&objective, &in, &job, &prices, err)) {
@@ -575,6 +573,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                                  .most_batch = most,
                                  .batches.best = -1,
                                  .choice.best = -1,
+                                 .look.timed = a->timings,
                                  .prices = &prices,
                                  .objective = &objective };
         search_and_answer(cli, &answer, found, err);

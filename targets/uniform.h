@@ -25,6 +25,8 @@ struct uniform_demand {
     void (*narrows)(void *self, struct space *space); /* to what may go with such layers */
     /* Of several plans the best that keeps it is the first, and others are left out. */
     bool (*keeps)(void *self, const struct plan *plan);
+    /* Told before plans are judged what the shortest takes by the closed form. */
+    void (*weighed)(void *self, int64_t formula_ns);
 };
 /**
  * Searches the space once for each combination of the choices of layers that it allows, all layers alike: each by the

@@ -291,7 +291,7 @@ static bool price_wave(struct wave *wave, struct error *err)
     return good;
 }
 
-/* Prices strategies, but for those that are known (strategies), NULL: none. */
+/* Prices strategies, but for those that are known (strategies). */
 static bool price_strategies(struct price_table *table, struct price_book *book, const struct price_key *key,
                              const bool *known, struct error *err)
 {
@@ -301,7 +301,7 @@ static bool price_strategies(struct price_table *table, struct price_book *book,
         struct wave wave = { table, book, key, jobs, 0 };
         for (; i < table->strategy_count && wave.count < most; i++) {
             struct pricing *job = &jobs[wave.count];
-            if (known && known[i])
+            if (known[i])
                 continue;
             if (!prepare_job(&wave, job, i, err))
                 return false;
@@ -372,53 +372,70 @@ static bool open_table(struct price_table *table, struct arena *arena, const str
     return true;
 }
 
-/* Prices the same strategy without recomputation for that, where the table does not have it: prices do not depend on
- * what else is allowed. */
-static bool keep_times_of(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
-                          struct error *err)
+/* Lists the strategies and, behind them, each one without recomputation that is missing, for keep_times(): prices do
+ * not depend on what else is allowed. plain: of each its place, -1 where nothing has to be kept. */
+static int add_plain(struct strategy *all, int *plain, const struct strategy *strategies, int count, bool keeps)
 {
-    struct strategy plain = table->strategies[strategy];
-    struct arena scratch = { 0 };
-    struct price_table other, *from = table;
-    if ((plain.layer.recompute == RECOMPUTE_NONE && !plain.layer.excepted) || part_of(key) != SAMPLE_WHOLE)
-        return true;
-    plain.layer.recompute = RECOMPUTE_NONE;
-    plain.layer.excepted = 0;
-    int like = price_strategy(table, &plain.layer);
-    bool good = true;
-    if (like < 0) {
-        like = 0;
-        from = &other;
-        good = open_table(&other, &scratch, book, &plain, 1, err) && price_strategies(&other, book, key, NULL, err);
+    int added = count;
+    memcpy(all, strategies, (size_t)count * sizeof *all);
+    for (int i = 0; i < count; i++) {
+        struct strategy own = strategies[i];
+        plain[i] = keeps && (own.layer.recompute != RECOMPUTE_NONE || own.layer.excepted) ? 0 : -1;
+        own.layer.recompute = RECOMPUTE_NONE;
+        own.layer.excepted = 0;
+        while (plain[i] >= 0 && plain[i] < added && !plan_layer_equal(&all[plain[i]].layer, &own.layer))
+            plain[i]++;
+        if (plain[i] == added) {
+            plain[added] = -1;
+            all[added++] = own;
+        }
     }
-    for (int c = 0; good && c < table->class_count; c++)
-        keep_times(&table->prices[c * table->strategy_count + strategy], price_at(from, c, like), key->loss_chunks > 1);
-    arena_free(&scratch);
-    return good;
+    return added;
+}
+
+/* Prices the strategies, which come first in the table, and what keeps their times behind them, all at once. */
+static bool price_all(struct price_table *table, struct arena *arena, struct price_book *book,
+                      const struct price_key *key, const struct strategy *strategies, int count, struct error *err)
+{
+    size_t most = 2 * (size_t)count;
+    struct strategy *all = arena_alloc(arena, most, sizeof *all);
+    int *plain = arena_alloc(arena, most, sizeof *plain);
+    bool *known = arena_alloc(arena, most, sizeof *known);
+    if (!all || !plain || !known)
+        return fail_memory(err);
+    int added = add_plain(all, plain, strategies, count, part_of(key) == SAMPLE_WHOLE);
+    if (!open_table(table, arena, book, all, added, err))
+        return false;
+    for (int i = 0; i < added; i++)
+        known[i] = price_known(table, i, book, key);
+    if (!price_strategies(table, book, key, known, err))
+        return false;
+    for (int i = 0; i < added; i++) {
+        for (int c = 0; !known[i] && plain[i] >= 0 && c < table->class_count; c++)
+            keep_times(&table->prices[c * added + i], price_at(table, c, plain[i]), key->loss_chunks > 1);
+        if (!known[i])
+            price_know(book, key, table, i);
+    }
+    return true;
 }
 
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, struct error *err)
 {
-    struct price_table table;
-    bool *known = arena_alloc(arena, (size_t)strategy_count, sizeof *known);
-    if (!known || !open_table(&table, arena, book, strategies, strategy_count, err))
-        return fail_memory(err);
-    for (int i = 0; i < strategy_count; i++)
-        known[i] = price_known(&table, i, book, key);
-    if (!price_strategies(&table, book, key, known, err))
-        return false;
-    for (int i = 0; i < strategy_count; i++) {
-        if (!known[i]) {
-            if (!keep_times_of(&table, i, book, key, err))
-                return false;
-            price_know(book, key, &table, i);
-        }
+    struct price_table all, table;
+    struct arena scratch = { 0 };
+    bool good = price_all(&all, &scratch, book, key, strategies, strategy_count, err) &&
+                open_table(&table, arena, book, strategies, strategy_count, err);
+    for (int c = 0; good && c < table.class_count; c++)
+        memcpy(&table.prices[c * strategy_count], price_at(&all, c, 0), (size_t)strategy_count * sizeof *table.prices);
+    for (int i = 0; good && i < strategy_count; i++) {
+        table.workspace_bytes[i] = all.workspace_bytes[i];
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
-    if (book->clips && part_of(key) == SAMPLE_WHOLE)
+    arena_free(&scratch);
+    if (good && book->clips && part_of(key) == SAMPLE_WHOLE)
         table.norm_exchange_ns = norm_exchange_ns(book);
-    if (!price_send(&table, book, key, err))
+    if (!good || !price_send(&table, book, key, err))
         return false;
     *out = table;
     return true;

@@ -517,11 +517,7 @@ static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
 /* Scouts by compute paths and in both ways to be comfortable, and raises the bounds afterwards. */
 static bool scout_large(struct run *run, struct queue *queue)
 {
-    if (run->options->keep_all) {
-        raise_bounds(run, queue);
-        return true;
-    }
-    if (!scout(run, queue, sharded_comfortable) || !scout(run, queue, comfortable))
+    if (!run->options->keep_all && (!scout(run, queue, sharded_comfortable) || !scout(run, queue, comfortable)))
         return false;
     raise_bounds(run, queue);
     return true;

@@ -213,9 +213,7 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return false;
     if (!c.table)
         return true;
-    if (leader && !promise_as(run, leader, &c))
-        return false;
-    if (leader && !adopt_any(run, leader, &c, &fits))
+    if (leader && (!promise_as(run, leader, &c) || !adopt_any(run, leader, &c, &fits)))
         return false;
     int64_t below_ns = leader ? t->below_ns : INT64_MAX;
     return (fits && !shares(run)) || (solve(run, &c, below_ns) && solve_gatherless(run, &c, below_ns));

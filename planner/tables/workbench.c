@@ -77,9 +77,7 @@ static bool build_chain(struct workbench *bench, struct error *err)
     const struct graph *graph = bench->graph;
     int first = -1, second = -1, *class_of = arena_alloc(&bench->arena, (size_t)graph->layer_count, sizeof *class_of);
     int *weight_first = arena_alloc(&bench->arena, (size_t)graph->weight_count, sizeof *weight_first);
-    if (!class_of || !weight_first)
-        return fail_memory(err);
-    if (!build_classes(bench, class_of))
+    if (!class_of || !weight_first || !build_classes(bench, class_of))
         return fail_memory(err);
     int weight = find_tied(graph, weight_first, &first, &second);
     if (!chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, bench->class_count, first, second,
@@ -230,14 +228,8 @@ const struct price_table *workbench_known(const struct workbench *bench, const s
 static struct layer_price forbidden(const struct workbench *bench, const struct price_table *table, int class_index)
 {
     struct layer_price price = *price_at(table, class_index, 0);
-    for (int i = 1; i < table->strategy_count; i++) {
-        const struct layer_price *p = price_at(table, class_index, i);
-        price.weight_bytes = max_i64(price.weight_bytes, p->weight_bytes);
-        price.saved_bytes = max_i64(price.saved_bytes, p->saved_bytes);
-        price.transient_bytes = max_i64(price.transient_bytes, p->transient_bytes);
-        price.forward_ns = max_i64(price.forward_ns, p->forward_ns);
-        price.backward_ns = max_i64(price.backward_ns, p->backward_ns);
-    }
+    for (int i = 1; i < table->strategy_count; i++)
+        price_merge(&price, price_at(table, class_index, i), true);
     price.weight_bytes += facts_most_bytes(bench->facts) + 1;
     return price;
 }
@@ -274,16 +266,13 @@ static bool fill_priced(struct workbench *bench, const struct price_key *key, st
                         struct error *err)
 {
     struct error why = { 0 };
-    const struct mesh *mesh = &key->mesh;
-    bool whole = !key->bound_only;
-    int count = whole ? space_strategies(bench->space, mesh, NULL) : space_ends(bench->space, mesh, NULL);
+    int (*list)(const struct space *, const struct mesh *, struct strategy *) =
+        key->bound_only ? space_ends : space_strategies;
+    int count = list(bench->space, &key->mesh, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     if (!strategies)
         return fail_memory(err);
-    if (whole)
-        space_strategies(bench->space, mesh, strategies);
-    else
-        space_ends(bench->space, mesh, strategies);
+    list(bench->space, &key->mesh, strategies);
     bench->book.facts = bench->type_facts ? &bench->type_facts[key->type] : bench->facts;
     if (price_layers(&priced->table, &bench->arena, &bench->book, key, strategies, count, &why))
         return apply_rules(bench, key, priced, err);
