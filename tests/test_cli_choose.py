@@ -174,6 +174,10 @@ def short_of_memory(folder):
     for target, devices in (("deepspeed", 1), ("torchtitan", 2)):
         expect(f"offload for {target}", 0, "layers offloaded.*widened: nothing fits without offload", "plan", "llama-2-7b", "--batch", 8, "--seq", 1024,
                "--cluster", f"1x{devices}:rtx4090@host=25e9,host-memory=256e9", "--target", target, "--launch", folder / f"widened-{target}")
+    # nor does it hang on the batch: what fits with two micro-batches fits with more
+    tight = ["llama-3-70b", "--cluster", "1x4:h100-sxm", "--seq", 2048, "--fix", "pp=1,tp=1,micro-batch=1,loss-chunks=16", "--space", "recompute=full:block,offload=none:all"]
+    for batch in (8, 16, 256):
+        expect(f"tight hosts, {batch} sequences", 0, r"7\d\.\d GiB of 77\.0 GiB\n  host memory per device, by stage: 23[0-3] GiB of 233 GiB", "plan", *tight, "--batch", batch)
     # and where something fits, but nothing near what the formula finds, plan says how a search with it is asked for
     crowded = ["mixtral-8x7b", "--batch", 64, "--seq", 4096, "--cluster", "2x8:h100-sxm", "--target", "deepspeed", "--reserve", "30GiB", "-o"]
     said = expect("crowded", 0, "has no room once it is laid out; it may with --space offload=none:optimizer", "plan", *crowded, folder / "crowded.json")

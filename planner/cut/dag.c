@@ -236,9 +236,7 @@ static bool alike(const struct dag *dag, const int *kind, int u, int v)
 
 static bool is_head(const struct dag *dag, int v)
 {
-    if (in_count(dag, v) != 1)
-        return true;
-    return next_on_branch(dag, dag->in[dag->first_in[v]]) != v;
+    return in_count(dag, v) != 1 || next_on_branch(dag, dag->in[dag->first_in[v]]) != v;
 }
 
 int dag_order_alike(const struct dag *dag, const int *kind, struct dag_edge *more)

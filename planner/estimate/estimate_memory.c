@@ -27,9 +27,10 @@ int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
     return without_rooms(bytes, usual_rooms(plan));
 }
 
-static int64_t with_rooms(int64_t bytes, int rooms)
+static int64_t with_rooms(int64_t bytes, int64_t persistent_bytes, int rooms)
 {
-    return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;
+    int64_t room = min_i64(bytes / ROOM_SHARE, (bytes - persistent_bytes) / MOVING_SHARE) * rooms;
+    return room > 0 ? round_up(bytes + room, ARENA_ALIGNMENT_BYTES) : bytes;
 }
 
 /* Counts the bytes that persist of further micro-batches: a loss each. */
@@ -46,7 +47,8 @@ static int64_t losses_bytes(const struct program *program, int stage, int furthe
 
 int64_t estimate_stage_bytes(const struct program *program, int stage, const struct judging *judging)
 {
-    return with_rooms(program->stages[stage].arena_bytes, judging->rooms) +
+    const struct stage_program *list = &program->stages[stage];
+    return with_rooms(list->arena_bytes, list->persistent_bytes, judging->rooms) +
            losses_bytes(program, stage, judging->left_out);
 }
 
@@ -66,7 +68,7 @@ static void fill_host(struct prediction *p, const struct program *program, const
         return; /* none with fewer micro-batches either */
     for (int s = 0; s < p->stage_count; s++) {
         int64_t available = cost_stage_host_bytes(facts, program->plan, s);
-        p->host_bytes[s] = with_rooms(program->stages[s].host_bytes, rooms);
+        p->host_bytes[s] = with_rooms(program->stages[s].host_bytes, program->stages[s].host_persistent_bytes, rooms);
         p->host_available_bytes = min_i64(p->host_available_bytes, available);
         p->fits = p->fits && p->host_bytes[s] <= available;
         most = max_i64(most, p->host_bytes[s]);

@@ -257,9 +257,7 @@ static bool ask_frontier(struct asking *a)
     const struct cluster *cluster = a->e->facts->cluster;
     if (cluster->level_count > 1 && !ask_size(a, variation_units(cluster) + 1, 1))
         return false;
-    if (cluster->device_count <= MAX_DEVICES / 2 && !ask_size(a, 0, 2))
-        return false;
-    return ask_parts(a);
+    return (cluster->device_count > MAX_DEVICES / 2 || ask_size(a, 0, 2)) && ask_parts(a);
 }
 
 static bool ask_micro(struct asking *a, const struct choice *c)

@@ -285,6 +285,7 @@ static bool place_host(struct program *program, int stage, struct lifetimes *t, 
     if (!stack_persistent(program, stage, true, &t->by_stage, &top, err) ||
         !place_temporaries(program, stage, true, t, top, &total, &live, err))
         return false;
+    list->host_persistent_bytes = top;
     if (!add_i64(&list->host_bytes, top, total) || !add_i64(&list->good_host_bytes, top, place_good_bytes(live)))
         return fail(err, "layout: the host's arena of stage %d does not fit in 63 bits of bytes", stage);
     return true;

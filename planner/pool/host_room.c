@@ -86,6 +86,15 @@ static void add_host_price(struct price_table *table, const void *context)
             (int64_t)((double)kept_bytes(table, i, of->in_flight) / (1 << HOST_PRICED_BITS) * (double)of->ns);
 }
 
+/* Gives what the stage that needs most beyond the formula needs. */
+static int64_t most_reserved(const struct run *run, const struct candidate *c)
+{
+    int64_t most = 0;
+    for (int k = 0; c->reserve_bytes && k < run->configs[c->config].stages; k++)
+        most = max_i64(most, c->reserve_bytes[k]);
+    return most;
+}
+
 /* Solves the candidate's configuration with a price of the host's memory. *found: c->solution is the best. */
 static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns, bool *found)
 {
@@ -93,7 +102,7 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
     struct partition_result result;
     struct arena scratch = { 0 };
     *found = false;
-    if (!run_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+    if (!run_problem(run, c->config, c->table, c->capacity_bytes - most_reserved(run, c), &problem))
         return false;
     struct host_price price = { price_ns, in_flight(&problem, &c->solution, 0) };
     problem.table = price_changed(&scratch, c->table, add_host_price, &price);
@@ -215,12 +224,9 @@ static bool try_shift(struct shift *s, int *count, int from, int to, int layers,
         !host_room_bytes(s->run, &moved.c, &moved.bytes))
         return false;
     *better = moved.bytes <= s->most_bytes && moved.c.solution.step_ns < s->at->c.solution.step_ns;
-    if (*better) {
-        *s->at = moved;
-        return true;
-    }
-    count[from] += layers;
-    count[to] -= layers;
+    *s->at = *better ? moved : *s->at;
+    count[from] += *better ? 0 : layers;
+    count[to] -= *better ? 0 : layers;
     return true;
 }
 
@@ -278,9 +284,7 @@ bool host_room_solve(struct run *run, struct candidate *c, int64_t most_bytes, b
         return true;
     if (!lacks_room(run, c, most_bytes, &lacks) || (!lacks && !enclose(run, &much, &little, most_bytes, found)))
         return false;
-    if (!*found)
-        return true;
-    bool good = shift_towards(run, &much, &little, most_bytes);
-    c->solution = little.c.solution;
+    bool good = !*found || shift_towards(run, &much, &little, most_bytes);
+    c->solution = *found ? little.c.solution : c->solution;
     return good;
 }

@@ -264,17 +264,14 @@ static int64_t host_bytes(const struct prediction *p)
     return most;
 }
 
-/* Solves the candidate's configuration anew where more is expected to be kept on the host than it has; the candidate
- * counts as judged where that finds nothing. */
-static bool make_host_room(struct run *run, struct candidate *c, int64_t available_bytes)
+/* Solves the candidate's configuration anew where it is expected to keep more than so much on the host; it counts as
+ * judged where that finds nothing. */
+static bool make_host_room(struct run *run, struct candidate *c, int64_t most_bytes)
 {
     int64_t bytes = 0;
     bool found = false;
-    if (run->host_rate <= 0)
-        return true;
     if (!host_room_bytes(run, c, &bytes))
         return false;
-    int64_t most_bytes = (int64_t)((double)available_bytes / run->host_rate);
     if (bytes <= most_bytes)
         return true;
     if (!host_room_solve(run, c, most_bytes, &found))
@@ -287,14 +284,6 @@ static bool make_host_room(struct run *run, struct candidate *c, int64_t availab
     return rank_make_plan(run, c);
 }
 
-static int64_t host_available(const struct run *run, const struct plan *plan)
-{
-    int64_t least = INT64_MAX;
-    for (int s = 0; s < plan->stage_count; s++)
-        least = min_i64(least, cost_stage_host_bytes(run->bench.facts, plan, s));
-    return least;
-}
-
 /* Has less kept on the host, where less memory on the device would not help. */
 static bool keep_less(struct run *run, struct candidate *c, const struct prediction *p)
 {
@@ -304,8 +293,9 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
         return false;
     if (bytes == 0 || ++c->shrinks > MAX_SHRINKS)
         return true;
-    run->host_rate = (double)host_bytes(p) / (double)bytes * (1 + HOST_MARGIN_PERCENT / 100.0);
-    return make_host_room(run, c, p->host_available_bytes);
+    double rate = (double)host_bytes(p) / (double)bytes * (1 + HOST_MARGIN_PERCENT * (c->shrinks - 1) / 100.0);
+    run->host_bytes = p->host_available_bytes;
+    return make_host_room(run, c, (int64_t)((double)p->host_available_bytes / rate));
 }
 
 /* True when the plan is so little below what there is that a step of more micro-batches may not fit after all, or so
@@ -456,7 +446,7 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
         run->beaten = run->beaten || run->result->plan_count == 0; /* by the caller's peer */
         return true;
     }
-    if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
+    if (!make_room(run, c) || (run->host_bytes > 0 && !make_host_room(run, c, run->host_bytes)))
         return false;
     c->judged = c->judged || judge_cannot_win(run, c); /* with the room that it has now */
     if (!c->judged && !rival_yields(run, c, &beaten))

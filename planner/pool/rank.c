@@ -22,9 +22,7 @@ static int compare_place(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     bool first_x = x->place < FAMILY_RANKED, first_y = y->place < FAMILY_RANKED;
-    if (first_x != first_y)
-        return first_x ? -1 : 1;
-    return rank_compare_formula(a, b);
+    return first_x == first_y ? rank_compare_formula(a, b) : first_x ? -1 : 1;
 }
 
 static int compare_ranked(const void *a, const void *b)

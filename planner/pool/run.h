@@ -80,8 +80,7 @@ struct run {
     const struct price_table *best_table;
     struct partition_plan best_solution;
     int64_t open_bound_ns; /* least proven bound of all configurations looked at, or left */
-    double
-        host_rate; /* of what a plan kept on the host, where that was too much, to what was expected; 0: it never was */
+    int64_t host_bytes;    /* of a host, where a plan kept more there; 0: none did */
     int64_t start_ns;
     struct queue *queue; /* of the proof (propose_parts.h); NULL: it has not begun */
     bool proof_ended;    /* nothing in the queue is worth solving */

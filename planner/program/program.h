@@ -225,10 +225,10 @@ struct stage_program {
     int instr_count, wait_count, repeated_count;
     struct instr *instrs;
     int *waits;
-    struct repeated *repeated;             /* (repeated_count) in the order of instructions: of these lowering knows */
-    int64_t arena_bytes;                   /* set by layout_program(); the same on all ranks of the stage */
-    int64_t persistent_bytes;              /* of which weights, accumulators, state */
-    int64_t host_bytes;                    /* the host's arena, likewise */
+    struct repeated *repeated; /* (repeated_count) in the order of instructions: of these lowering knows */
+    int64_t arena_bytes;       /* set by layout_program(); the same on all ranks of the stage */
+    int64_t host_bytes;        /* the host's arena, likewise */
+    int64_t persistent_bytes, host_persistent_bytes; /* of either arena weights, accumulators, state */
     int64_t good_bytes, good_host_bytes;   /* of either arena the most with which the search for a layout is content */
     int64_t scratch_offset, scratch_bytes; /* workspace of COMPUTE, inside the arena */
 };

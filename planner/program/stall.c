@@ -64,9 +64,7 @@ static bool first_blocked(const struct stall_search *s, struct node *out)
 static struct node step(const struct stall_search *s, struct node at)
 {
     struct node next = at;
-    if (!blocker_inside(s, at, &next) && !blocker_outside(s, at, &next))
-        return at;
-    return next;
+    return blocker_inside(s, at, &next) || blocker_outside(s, at, &next) ? next : at;
 }
 
 static bool same(struct node a, struct node b)

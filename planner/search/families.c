@@ -232,7 +232,5 @@ bool families_solve(struct run *run)
                                     .table = run->best_table,
                                     .solution = run->best_solution,
                                     .capacity_bytes = run->capacity_bytes };
-    if (!note_walk(run, &families, best))
-        return false;
-    return solve_families(run, &families);
+    return note_walk(run, &families, best) && solve_families(run, &families);
 }

@@ -423,9 +423,7 @@ bool space_configs_unbounded(struct config **out, int *count, struct arena *aren
 {
     struct listing l = list_of(space, graph, cluster);
     l.unbounded = true;
-    if (!has_bounded(space))
-        return true;
-    return keep_configs(&l, out, count, arena, err);
+    return !has_bounded(space) || keep_configs(&l, out, count, arena, err);
 }
 
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,

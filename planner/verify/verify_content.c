@@ -167,9 +167,7 @@ static bool check_move(struct content *c, const struct instr *instr, const struc
     if (instr->op == OP_REDISTRIBUTE)
         return expect(c, pair->source, declared(c, pair->source)) &&
                put(c, pair->destination, declared(c, pair->destination), instr->accumulate);
-    if (found == CONTENT_ZERO)
-        return true;
-    return put(c, pair->destination, (unsigned)found, instr->accumulate);
+    return found == CONTENT_ZERO || put(c, pair->destination, (unsigned)found, instr->accumulate);
 }
 
 static bool check_pair(struct content *c, const struct instr *instr, const struct pair *pair)
