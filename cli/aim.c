@@ -330,11 +330,12 @@ static bool some_launch_has(const struct keeper *keeper, const struct space *spa
     return true;
 }
 
-/* What has to be below the closed form of the shortest plan need not wait for its simulation, which is rarely longer. */
+/* What is below the closed form of the shortest plan need not wait for its simulation, which is rarely longer. */
 static void begin_look(void *self, int64_t formula_ns)
 {
     const struct keeper *keeper = self;
-    free_look_begin(keeper->aim->look, keeper->aim->in, keeper->options, formula_ns);
+    if (!keeper->aim->look->begun) /* else in a narrower space, where nothing fitted */
+        free_look_begin(keeper->aim->look, keeper->aim->in, keeper->options, formula_ns);
 }
 
 /* *untold: of the first plan that fits and that the target could not be told. */

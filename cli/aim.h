@@ -40,13 +40,14 @@ struct aim {
 };
 bool aim_explain(void *self, struct search_result **out, const struct facts *facts,
                  const struct search_options *options, struct error *err);
-/* search_run() for a target: in its space, of plans that it can be told. look: is begun as soon as it may be; NULL: nobody
- * wants one. */
+/* search_run() for a target: in its space, of plans that it can be told. look: is begun as soon as it may be; NULL:
+ * nobody wants one. */
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
                 const struct target *target, const struct search_options *options, struct free_look *look,
                 struct error *err);
 /* Says what else the target could be told, what its limits cost against the space without them, and, unless it is
- * exported, how that is done. best: the plan. options: of the whole space. look: as aim_search() left it. path: of the plan's file, NULL: none. */
+ * exported, how that is done. best: the plan. options: of the whole space. look: as aim_search() left it. path: of the
+ * plan's file, NULL: none. */
 bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
              const struct search_options *options, struct free_look *look, const struct search_plan *best,
              const char *path, bool exported, struct error *err);

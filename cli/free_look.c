@@ -18,7 +18,6 @@ void free_look_begin(struct free_look *look, const struct inputs *in, const stru
                      int64_t below_ns)
 {
     struct space usual = space_default(options->space.batch, options->space.sequence, options->space.dtype);
-    struct error err;
     free_look_free(look);
     usual.clip_norm = options->space.clip_norm;
     usual.optimizer = options->space.optimizer;
@@ -30,6 +29,9 @@ void free_look_begin(struct free_look *look, const struct inputs *in, const stru
     look->below_ns = below_ns;
     struct search_options *own = &look->options;
     *own = *options;
+    own->prices = NULL; /* whoever searches may be done with these before the look is over */
+    own->paces = NULL;
+    own->rates = 0;
     own->space = usual;
     own->top = 1;
     own->no_advice = own->thrifty = own->paced = own->any_plan = true;
@@ -41,7 +43,7 @@ void free_look_begin(struct free_look *look, const struct inputs *in, const stru
     if (!look->timed && workers_at_once(&options->calls.workers) > 1) {
         own->calls.progress = NULL; /* is told by one thread */
         own->calls.workers = (struct workers){ 0 };
-        look->apart = thread_start(&look->thread, look_around, look, "a look at plans without limits", &err);
+        look->apart = thread_start(&look->thread, look_around, look, "a look at plans without limits", NULL);
     }
 }
 
@@ -73,7 +75,8 @@ bool free_look_say(struct free_look *look, const struct cli *cli, const struct i
     char number[TEXT_NUMBER_BYTES], own[TEXT_NUMBER_BYTES];
     if (look->begun)
         await(look);
-    if (!look->begun || (look->good && look->below_ns < step_ns && found_ns(look) >= step_ns)) {
+    bool beyond = found_ns(look) >= step_ns; /* of use is only what is shorter than the plan */
+    if (!look->begun || (look->good && beyond && (look->below_ns < step_ns || found_ns(look) < INT64_MAX))) {
         free_look_begin(look, in, options, step_ns);
         await(look);
     }

@@ -20,7 +20,8 @@ struct free_look {
     struct error err;
 };
 /* Begins to look for plans that take no longer than below_ns, in place of what was begun before; with threads on one of
- * its own. options: of the space within the limits; they and the inputs are borrowed until it is said or freed. */
+ * its own. options: of the space within the limits; what they call and the inputs are borrowed until it is said or
+ * freed. */
 void free_look_begin(struct free_look *look, const struct inputs *in, const struct search_options *options,
                      int64_t below_ns);
 /* Says what the limits cost a plan of step_ns, which takes formula_ns by the closed form; begins where nobody has. */

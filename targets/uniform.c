@@ -343,7 +343,7 @@ static bool look(struct uniform_trial *t, struct combination *list, int count, b
             good =
                 blindly && choice->best < 0 ? glance(t, &list[i], false, choice, err) : weigh(t, &list[i], choice, err);
     qsort(list, (size_t)count, sizeof *list, compare_formulas);
-    if (good && !blindly && t->demand->weighed && list[0].formula_ns > 0)
+    if (good && !blindly && t->demand->weighed && count > 0 && list[0].formula_ns > 0)
         t->demand->weighed(t->demand->self, list[0].formula_ns);
     for (int i = 0; i < count && good; i++)
         if (!list[i].glanced && list[i].formula_ns > 0 && list[i].formula_ns < below_ns(t) &&

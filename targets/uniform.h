@@ -25,7 +25,7 @@ struct uniform_demand {
     void (*narrows)(void *self, struct space *space); /* to what may go with such layers */
     /* Of several plans the best that keeps it is the first, and others are left out. */
     bool (*keeps)(void *self, const struct plan *plan);
-    /* Told before plans are judged what the shortest takes by the closed form. */
+    /* Told before plans are judged what the shortest takes by the closed form: of what shards no weights, if it may. */
     void (*weighed)(void *self, int64_t formula_ns);
 };
 /**

@@ -125,8 +125,7 @@ enum {
                                 without, by up to 1.3 %, none longer; with 200 2 are, with 50 one is 0.3 % longer. */
     RESERVE_STEPS = 1024,    /* What is kept free goes in steps of one part in so many of memory: few tables differ. */
     SHRINK_SHARE = 200,      /* Where stages have several meshes all get so much less at a time. */
-    HOST_PRICES = 24,        /* Powers of two that are tried as the price of a MiB on the host, in ns: by 26 and more
-                                solutions keep more, since multipliers of memory end there; */
+    HOST_PRICES = 24,        /* Powers of two that are tried as the price of a MiB there, in ns (by 26 more is kept), */
     HOST_PRICED_BITS = 20,   /* which is that MiB; */
     HOST_GAP_PPM = 1000,     /* so closely. */
     HOST_SHIFTED = 64,       /* Layers that are shifted at once between two such solutions, then half as many, and so
@@ -231,7 +230,7 @@ enum {
     LONG_SHARE = 4,        /* Where it is doubted, one part in so many of what it says of the others may be too much. */
     ROOM_SHARE = 64,       /* A shortened step promises one part in so many less than it has: later micro-batches may
                               need it. */
-    MOVING_SHARE = 8,     /* Nor more than one part in so many of what does not persist. */
+    MOVING_SHARE = 8,     /* Nor, each time, more than one part in so many of what does not persist. */
     SETTLE_INSTRS = 20000, /* A program of so many instructions is laid out in a tenth of a second. */
     FEW_INSTRS = 100000,   /* Of fewer, more micro-batches may pack otherwise in leaps. */
     GLANCE_SHARE = 50,     /* A glance may say one part in so many too much: of 49 none did, or 0.8 % too little, and

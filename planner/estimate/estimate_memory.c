@@ -16,7 +16,7 @@ static int usual_rooms(const struct plan *plan)
     return schedules[plan->schedule]->asynchronous ? 3 : 1;
 }
 
-/* Gives the most bytes b for which b and its rooms are no more than these. */
+/* Gives the most bytes b for which b and its rooms are no more than these, whatever persists. */
 static int64_t without_rooms(int64_t bytes, int rooms)
 {
     return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;

@@ -5,8 +5,8 @@
 #include "planner/estimate/pace.h"
 
 /* Says how a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches;
- * what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more may
- * pack a little worse, and what they leave behind; and what the walk says of its micro-batches and of the others. */
+ * what the promise of its memory adds, if it has fewer micro-batches than the plan: up to 1/64 so many times, as more
+ * may pack a little worse, and what they leave behind; and what the walk says of its micro-batches and the others. */
 struct judging {
     bool always, shortened;
     int rooms, left_out; /* micro-batches */
@@ -37,7 +37,7 @@ struct judging estimate_judging_shortened(const struct plan *plan);
 struct judging estimate_judging_paced(const struct pace *pace);
 /* Gives what the program's arena promises of the stage's memory. */
 int64_t estimate_stage_bytes(const struct program *program, int stage, const struct judging *judging);
-/* Gives the most bytes of a stage's arena that promise what its device has. */
+/* Gives bytes of a stage's arena that promise no more than its device has. */
 int64_t estimate_enough_bytes(const struct program *program, int stage, const struct facts *facts,
                               const struct judging *judging);
 /* Fills in the bytes of a program that is laid out, against the devices'. */

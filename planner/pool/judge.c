@@ -294,8 +294,9 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
     if (bytes == 0 || ++c->shrinks > MAX_SHRINKS)
         return true;
     double rate = (double)host_bytes(p) / (double)bytes * (1 + HOST_MARGIN_PERCENT * (c->shrinks - 1) / 100.0);
-    run->host_bytes = p->host_available_bytes;
-    return make_host_room(run, c, (int64_t)((double)p->host_available_bytes / rate));
+    int64_t most_bytes = (int64_t)((double)p->host_available_bytes / rate);
+    run->host_bytes = max_i64(p->host_available_bytes, most_bytes);
+    return make_host_room(run, c, most_bytes);
 }
 
 /* True when the plan is so little below what there is that a step of more micro-batches may not fit after all, or so

@@ -214,38 +214,38 @@ struct search_options advice_thrifty(const struct search_options *options)
     return narrowed;
 }
 
-/* Where hosts are short and nothing is found, what keeps least is tried alone: beside other ways to recompute and to
- * shard, solutions by a price of host memory keep up to 4 % more than the least. */
-static bool search_thrifty(struct search_result **out, const struct model *model, const struct facts *facts,
-                           struct search_options *narrowed, struct error *err)
+/* Leaves what keeps least alone, where there is more and hosts may take part: beside it solutions by a price of their
+ * memory keep up to 4 % more than the least. */
+static bool keep_least(struct search_options *narrowed)
 {
-    bool found = search_run(out, model, facts, narrowed, err);
-    if (!found || (*out)->feasible || narrowed->space.offload.count < 2 ||
-        !allowed_has(&narrowed->space.recompute, RECOMPUTE_BLOCK) || !allowed_has(&narrowed->space.zero, 3))
-        return found;
-    search_result_free(*out);
-    narrowed->space.recompute = allowed_only(RECOMPUTE_BLOCK);
-    narrowed->space.zero = allowed_only(3);
+    struct allowed *recompute = &narrowed->space.recompute, *zero = &narrowed->space.zero;
+    bool more = narrowed->space.offload.count > 1 && recompute->count + zero->count > 2;
+    if (!more || !allowed_has(recompute, RECOMPUTE_BLOCK) || !allowed_has(zero, 3))
+        return false;
+    *recompute = allowed_only(RECOMPUTE_BLOCK);
+    *zero = allowed_only(3);
     narrowed->rank_count = 0;
-    return search_run(out, model, facts, narrowed, err);
+    return true;
 }
 
 bool advice_find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
                          const struct search_options *options, int64_t start_ns, struct error *err)
 {
     struct search_options narrowed = advice_thrifty(options);
-    struct search_result *thrifty = NULL;
-    struct error why = { 0 };
-    int64_t left_ns = search_time_left(options, start_ns);
-    if (left_ns == 0)
-        return true;
-    narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
-    if (!search_thrifty(&thrifty, model, facts, &narrowed, &why))
-        return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 || fail_with(err, &why);
-    if (thrifty->feasible) {
-        result->plans[result->plan_count++] = thrifty->plans[0]; /* handed over */
-        thrifty->plan_count = 0;
-    }
-    search_result_free(thrifty);
+    do {
+        struct search_result *thrifty = NULL;
+        struct error why = { 0 };
+        int64_t left_ns = search_time_left(options, start_ns);
+        if (left_ns == 0)
+            return true;
+        narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
+        if (!search_run(&thrifty, model, facts, &narrowed, &why))
+            return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 || fail_with(err, &why);
+        if (thrifty->feasible) {
+            result->plans[result->plan_count++] = thrifty->plans[0]; /* handed over */
+            thrifty->plan_count = 0;
+        }
+        search_result_free(thrifty);
+    } while (result->plan_count == 0 && keep_least(&narrowed));
     return true;
 }
