@@ -14,6 +14,15 @@ static void *look_around(void *self)
     return NULL;
 }
 
+static void await(struct free_look *look)
+{
+    if (look->apart)
+        pthread_join(look->thread, NULL);
+    else
+        look_around(look);
+    look->apart = false;
+}
+
 void free_look_begin(struct free_look *look, const struct inputs *in, const struct search_options *options,
                      int64_t below_ns)
 {
@@ -26,7 +35,6 @@ void free_look_begin(struct free_look *look, const struct inputs *in, const stru
     look->model = *in->model;
     look->model.whole_blocks = false;
     look->facts = &in->facts;
-    look->below_ns = below_ns;
     struct search_options *own = &look->options;
     *own = *options;
     own->prices = NULL; /* whoever searches may be done with these before the look is over */
@@ -47,19 +55,10 @@ void free_look_begin(struct free_look *look, const struct inputs *in, const stru
     }
 }
 
-static void await(struct free_look *look)
-{
-    if (look->apart)
-        pthread_join(look->thread, NULL);
-    else
-        look_around(look);
-    look->apart = false;
-}
-
 void free_look_free(struct free_look *look)
 {
     if (look->apart)
-        pthread_join(look->thread, NULL);
+        await(look);
     search_result_free(look->result);
     *look = (struct free_look){ .timed = look->timed };
 }
@@ -76,7 +75,7 @@ bool free_look_say(struct free_look *look, const struct cli *cli, const struct i
     if (look->begun)
         await(look);
     bool beyond = found_ns(look) >= step_ns; /* of use is only what is shorter than the plan */
-    if (!look->begun || (look->good && beyond && (look->below_ns < step_ns || found_ns(look) < INT64_MAX))) {
+    if (!look->begun || (look->good && beyond && (look->options.below_ns < step_ns || found_ns(look) < INT64_MAX))) {
         free_look_begin(look, in, options, step_ns);
         await(look);
     }

@@ -11,7 +11,6 @@
 struct free_look {
     bool timed; /* set by who asks: the processor's time is reported, so that nothing runs beside the search */
     bool begun, apart, good;
-    int64_t below_ns;
     pthread_t thread;
     struct model model;
     const struct facts *facts; /* borrowed */
