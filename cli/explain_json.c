@@ -46,6 +46,7 @@ static const struct json_field stage_fields[] = {
     WHOLE("peak_bytes", "The arena of one device."),
     WHOLE("available_bytes", "Usable memory of one device of the stage."),
     WHOLE("left_bytes", "Of the usable memory; negative: missing."),
+    WHOLE("host_bytes", "Of host memory for one device of the stage: what is offloaded."),
     WHOLE("in_flight", "Micro-batches that hold activations at that moment."),
     WHOLE("peak_layer", "Graph layer at work at that moment, -1: none."),
 };
@@ -229,6 +230,7 @@ static void write_stages(struct json_writer *w, const struct account *a)
         json_put_int(w, "peak_bytes", a->memory[s].peak_bytes);
         json_put_int(w, "available_bytes", a->available_bytes[s]);
         json_put_int(w, "left_bytes", account_left_bytes(a, s));
+        json_put_int(w, "host_bytes", a->host_bytes[s]);
         json_put_int(w, "in_flight", a->memory[s].in_flight);
         json_put_int(w, "peak_layer", a->memory[s].peak_layer);
         json_end_object(w);

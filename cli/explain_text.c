@@ -104,6 +104,7 @@ static void print_time(const struct cli *cli, const struct account *a)
 static void print_memory(const struct cli *cli, const struct account *a)
 {
     struct table_row head = { .count = 0 };
+    bool hosts = false;
     fprintf(cli->out, "\nmemory of one device by stage, when most of it is in use\n");
     strcpy(next_cell(&head), "stage");
     for (int k = 0; k < MEMORY_KIND_COUNT; k++)
@@ -111,6 +112,10 @@ static void print_memory(const struct cli *cli, const struct account *a)
             head.cells[head.count++] = memory_kind_names[k];
     strcpy(next_cell(&head), "sum");
     strcpy(next_cell(&head), "left");
+    for (int s = 0; s < a->stage_count; s++)
+        hosts = hosts || a->host_bytes[s] > 0;
+    if (hosts)
+        strcpy(next_cell(&head), "on host");
     print_row(cli, head.cells, head.count, 11);
     for (int s = 0; s < a->stage_count; s++) {
         struct table_row row = { .count = 0 };
@@ -121,9 +126,11 @@ static void print_memory(const struct cli *cli, const struct account *a)
                 text_bytes(next_cell(&row), a->memory[s].bytes[k]);
         text_bytes(next_cell(&row), a->memory[s].peak_bytes);
         text_bytes(next_cell(&row), left < 0 ? -left : left);
+        if (hosts)
+            text_bytes(next_cell(&row), a->host_bytes[s]);
         print_row(cli, row.cells, row.count, 11);
         if (left < 0)
-            fprintf(cli->out, "         DOES NOT FIT: the last number is missing\n");
+            fprintf(cli->out, "         DOES NOT FIT: what is left is missing\n");
     }
 }
 

@@ -83,9 +83,9 @@ static const struct json_field simulation_fields[] = {
     FORMAT("cleave-simulation"),
     NUMBER("step_s", "Seconds of the step."),
     NODE("stages",
-         "One for each stage: {stage, devices, peak_bytes, promised_bytes, outside_arena_bytes, breakdown_s}: "
-         "its devices in words, the bytes of one of them as laid out, as the plan file promises and beside the "
-         "arena, and items.time."),
+         "One for each stage: {stage, devices, peak_bytes, host_bytes, promised_bytes, outside_arena_bytes, "
+         "breakdown_s}: its devices in words, the bytes of one of them as laid out, of host memory likewise, as the "
+         "plan file promises and beside the arena, and items.time."),
 };
 static const struct json_field recommendation_fields[] = {
     FORMAT("cleave-recommendation"),

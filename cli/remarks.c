@@ -126,6 +126,21 @@ static void remark_room(const struct remarks *to, const struct inputs *in, const
                (long long)ceil_div(reserve_bytes + slack_bytes, gib));
 }
 
+/* A reserve that was asked for may be less than what the device's facts keep from every plan. */
+static void remark_reserve(const struct remarks *to, const struct inputs *in)
+{
+    char own[TEXT_NUMBER_BYTES], usual[TEXT_NUMBER_BYTES];
+    for (int t = 0; t < in->cluster->type_count; t++) {
+        const struct node_type *type = &in->cluster->types[t];
+        if (type->device.reserve_bytes < type->replaced_bytes)
+            remark(to, "small_reserve",
+                   "--reserve leaves %s free on each %s: less than the %s that its context, libraries and fragments are "
+                   "taken to need; a plan that uses the rest may end for want of memory",
+                   text_bytes(own, type->device.reserve_bytes), type->device.name,
+                   text_bytes(usual, type->replaced_bytes));
+    }
+}
+
 /* Says why a default is not bf16, where a device has faster products than those in fp32: it is another computation. */
 static void remark_dtype(const struct remarks *to, const struct inputs *in, const struct plan *plan)
 {
@@ -187,6 +202,7 @@ static bool say_all(const struct remarks *to, const struct inputs *in, const str
 {
     remark_dtype(to, in, plan);
     remark_heads(to, in->model, in->graph, plan);
+    remark_reserve(to, in);
     remark_room(to, in, prediction);
     remark_source(to, in);
     remark_updates(to, in, plan);

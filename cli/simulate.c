@@ -28,13 +28,17 @@ static void print_stage(const struct cli *cli, const struct cluster *cluster, co
                         const struct timeline *timeline, int r)
 {
     int64_t ns[TIME_KIND_COUNT];
-    char number[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES], devices[PRINT_LINE_BYTES];
+    char number[TEXT_NUMBER_BYTES], devices[PRINT_LINE_BYTES];
     const struct rank_timeline *rank = &timeline->ranks[r];
     bool several = cluster->type_count > 1;
     timeline_breakdown(program, timeline, r, ns);
     stage_devices(cluster, program->plan, rank->stage, devices);
-    fprintf(cli->out, "stage %d%s%s: %d instructions, peak %s;", rank->stage, several ? " on " : "",
-            several ? devices : "", program->stages[rank->stage].instr_count, text_bytes(bytes, rank->peak_bytes));
+    const struct stage_program *stage = &program->stages[rank->stage];
+    fprintf(cli->out, "stage %d%s%s: %d instructions, peak %s", rank->stage, several ? " on " : "",
+            several ? devices : "", stage->instr_count, text_bytes(number, rank->peak_bytes));
+    if (stage->host_bytes > 0)
+        fprintf(cli->out, " and %s of host memory", text_bytes(number, stage->host_bytes));
+    fprintf(cli->out, ";");
     for (int k = 0; k < TIME_KIND_COUNT; k++)
         if (ns[k] > 0)
             fprintf(cli->out, " %s %s", time_kind_names[k], text_duration_ns(number, ns[k]));
@@ -70,6 +74,7 @@ static void write_json(const struct cli *cli, const struct facts *facts, const s
         json_put_int(&w, "stage", timeline->ranks[r].stage);
         json_put_string(&w, "devices", devices);
         json_put_int(&w, "peak_bytes", timeline->ranks[r].peak_bytes);
+        json_put_int(&w, "host_bytes", program->stages[timeline->ranks[r].stage].host_bytes);
         json_put_int(&w, "promised_bytes", promised_bytes[timeline->ranks[r].stage]);
         json_put_int(&w, "outside_arena_bytes", outside_bytes(facts, program->plan, timeline->ranks[r].stage));
         json_write_key(&w, "breakdown_s");

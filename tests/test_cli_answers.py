@@ -194,6 +194,10 @@ def remarks(_folder):
     expect("hosts lack memory", 3, "nothing fits: memory of hosts(.|\n)*471 MiB are missing(.|\n)*host-memory=1494220800",
            *hosts, "1x1:l40s@memory=2e9,host=30e9,host-memory=1e9,reserve=0")
     expect("and have it", 0, "host memory per device", *hosts, "1x1:l40s@memory=2e9,host=30e9,host-memory=1494220800,reserve=0")
+    small = ["estimate", "gpt2", "--batch", 8, "--micro-batch", 1, "--cluster", "1x8:h100-sxm", "--reserve"]
+    for bytes_kept, marked in (("1GiB", True), ("3GiB", False)):
+        result = run(*small, bytes_kept)
+        check(f"a reserve of {bytes_kept}", ("note: --reserve leaves 1.00 GiB free on each h100-sxm: less than the 3.00 GiB" in result.stdout) == marked, result)
     # Ren et al. 2021, section 1: ZeRO-Offload trains 13 billion parameters on one V100 of 32 GB
     thirteen = ["estimate", "llama-2-13b", "--batch", 1, "--micro-batch", 1, "--seq", 1024, "--dtype", "fp16", "--recompute", "full", "--zero", 2,
                 "--cluster", "1x1:v100-sxm3-32@host=12e9,host-memory=1500e9", "--framework", "deepspeed"]
@@ -219,6 +223,15 @@ def peaks(folder):
     result = run("explain", plan, "--part", "robustness", "--draws", 1, "--json")
     told = json.loads(plan.read_text())["predicted"]["peak_bytes"]
     check("one peak", result.returncode == 0 and [stage["peak_bytes"] for stage in json.loads(result.stdout)["stages"]] == told, result)
+    # what lies on hosts, too: every verb says the same of it
+    run("plan", "gpt2", "--batch", 2, "--seq", 256, "--fix", "offload=optimizer", "--cluster", "1x1:l40s@host=30e9,host-memory=2e9", "-o", plan)
+    [told] = json.loads(plan.read_text())["predicted"]["host_bytes"]
+    [stage] = json.loads(run("simulate", plan, "--json").stdout)["stages"]
+    check("simulated, on hosts", stage["host_bytes"] == told > 2**30, stage)
+    expect("simulated, in words", 0, r"stage 0: \d+ instructions, peak \S+ \w+ and 1\.39 GiB of host memory; ", "simulate", plan)
+    [stage] = json.loads(run("explain", plan, "--part", "robustness", "--draws", 1, "--json").stdout)["stages"]
+    check("explained, on hosts", stage["host_bytes"] == told, stage)
+    expect("explained, in words", 0, r"left +on host\n  0 .* 1\.39 GiB\n", "explain", plan, "--part", "robustness", "--draws", 1)
 
 
 def memories(_):

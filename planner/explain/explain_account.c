@@ -100,7 +100,8 @@ bool account_open(struct account *out, struct explained *explained, const struct
     struct paced_apart apart = { 0 };
     struct paced_step step;
     account.available_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.available_bytes);
-    if (!account.available_bytes)
+    account.host_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.host_bytes);
+    if (!account.available_bytes || !account.host_bytes)
         return fail_memory(err);
     struct pace *pace = &explained->pace->pace;
     bool timed = (pace->further == 0 || pace_time_apart(pace, facts, &account.arena, &apart, err)) &&
@@ -113,12 +114,15 @@ bool account_open(struct account *out, struct explained *explained, const struct
     account.step_ns = step.step_ns;
     account.last_stage = step.last_stage;
     account.time_ns = step.time_ns;
+    account.fits = true;
     for (int s = 0; s < account.stage_count; s++) {
+        account.host_bytes[s] = pace->few.program->stages[s].host_bytes;
+        account.fits = account.fits && account.host_bytes[s] <= cost_stage_host_bytes(facts, explained->plan, s);
         account.available_bytes[s] = cost_stage_available_bytes(facts, explained->plan, s);
         if (account_left_bytes(&account, s) < account_left_bytes(&account, account.full_stage))
             account.full_stage = s;
     }
-    account.fits = account_left_bytes(&account, account.full_stage) >= 0;
+    account.fits = account.fits && account_left_bytes(&account, account.full_stage) >= 0;
     *out = account;
     return true;
 }

@@ -36,6 +36,7 @@ struct account {
     int64_t (*time_ns)[TIME_KIND_COUNT];     /* (stages): each adds up to step_ns */
     const struct stage_memory *memory;       /* (stages), borrowed from the plan's struct explained */
     int64_t *available_bytes;                /* (stages) usable on a device of the stage */
+    int64_t *host_bytes;                     /* (stages) of host memory for one, as laid out */
     bool fits;
 };
 /* Accounts for the plan, lowered, under these facts. *out is to be freed with account_free(). */

@@ -152,6 +152,8 @@ bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent)
                 return false;
             if (pass == 0)
                 continue;
+            if (type->replaced_bytes == 0)
+                type->replaced_bytes = type->device.reserve_bytes;
             type->device.reserve_bytes = reserve;
             type->memory_bytes = all - reserve;
         }

@@ -76,6 +76,7 @@ struct link_level {
 struct node_type {
     struct device_type device;
     int64_t memory_bytes;      /* usable per device: device.memory_bytes less device.reserve_bytes */
+    int64_t replaced_bytes;    /* the reserve in whose place cluster_set_reserve() put another; 0: none */
     struct link_level *levels; /* (level_count) inner to outer. The outermost is the network on which all types meet:
                                   its fanout counts this type's units */
     int device_count;          /* in all groups */
