@@ -413,7 +413,7 @@ static bool find_widened(struct explaining *g, struct solution *found, struct er
     struct space widest;
     usual.no_advice = true;
     progress_watch(&g->progress, &usual);
-    usual.time_limit_ns = usual.time_limit_ns > 0 ? search_time_left(&usual, e->start_ns) : 0;
+    usual.time_limit_ns = usual.time_limit_ns > 0 ? max_i64(1, search_time_left(&usual, e->start_ns)) : 0;
     if (!widening_widest(&widest, &g->in, &usual.space, &g->space, err) ||
         !search_widened(&result, &widening, g->in.model, &g->in.facts, &usual, &widest, search_as_asked, g, err))
         return false;

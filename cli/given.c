@@ -49,9 +49,9 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
 bool given_estimate(struct estimate **out, const struct inputs *in, const struct plan *plan, struct error *err)
 {
     struct program *program = NULL;
-    bool good = inputs_soon_verified(plan)
-                    ? inputs_program(&program, plan, in->graph, err) && estimate_program(out, program, &in->facts, err)
-                    : estimate_plan_periodic(out, in->model, in->graph, plan, &in->facts, err);
+    bool good = inputs_soon_verified(plan) ? inputs_program(&program, plan, in->graph, err) &&
+                                                 estimate_timeline(out, NULL, program, &in->facts, err)
+                                           : estimate_plan_periodic(out, in->model, in->graph, plan, &in->facts, err);
     program_free(program);
     if (!good || timeline_is_counted((*out)->prediction.step_ns, err))
         return good;

@@ -26,6 +26,15 @@ int64_t weight_elements(const struct weight *weight)
     return elements;
 }
 
+int64_t layer_elements(const struct graph *graph, int layer)
+{
+    int64_t elements = 1;
+    int index = graph->layers[layer].output_value;
+    for (int d = 0; index >= 0 && d < graph->values[index].dim_count; d++)
+        elements *= graph->values[index].size[d]; /* fits: graph_build() has checked it */
+    return elements;
+}
+
 static int64_t valid_elements(const struct weight *weight)
 {
     int64_t elements = weight->valid_rows;

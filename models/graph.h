@@ -316,6 +316,8 @@ bool graph_is_chain(const struct graph *graph);
 
 /* Returns the product of all dimensions, vocabulary padding included, which fits for a built graph. */
 int64_t weight_elements(const struct weight *weight);
+/* Counts the elements of the value that the layer hands on; 1 where it hands on none. */
+int64_t layer_elements(const struct graph *graph, int layer);
 
 /* Parameters, padding excluded, each tied weight once; and those of them that are not frozen. */
 int64_t graph_parameter_count(const struct graph *graph);

@@ -1,5 +1,6 @@
 #include "base/num.h"
 #include "peers/dnn.h"
+#include "peers/graphs.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

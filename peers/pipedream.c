@@ -1,4 +1,5 @@
 #include "peers/pipedream.h"
+#include "peers/graphs.h"
 #include "peers/pipedream_cut.h"
 #include <float.h>
 #include <math.h>

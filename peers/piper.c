@@ -1,6 +1,7 @@
 /* Stages are placed from the end, because a stage's memory depends on the degrees of those behind it: the graph is
  * turned around, `below` is what stands behind the stage. */
 #include "base/num.h"
+#include "peers/graphs.h"
 #include "peers/piper.h"
 #include "peers/variants.h"
 #include <math.h>

@@ -5,6 +5,7 @@
  * better one; where there is none, wider ones follow. */
 #include "peers/stage_walk.h"
 #include "base/num.h"
+#include "peers/graphs.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -311,8 +311,6 @@ def check_doubles(build, errors):
 # External functions that no program calls, each with its reason.
 UNCALLED = {
     "busy_bound_of_cut": "the bound of one cut, which tests hold against that of all cuts",
-    "ideals_find": "tests look up single ideals",
-    "schedule_in_flight": "tests hold what schedules say is in flight against their orders",
     "stages_latency": "the objective without a deadline",
 }
 

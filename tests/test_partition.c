@@ -1,4 +1,5 @@
 /* Ideals, stages of any cost, and variants against enumeration of everything on small random graphs. */
+#include "peers/graphs.h"
 #include "peers/stages.h"
 #include "peers/variants.h"
 #include "tests/random_dag.h"

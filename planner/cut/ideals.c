@@ -171,13 +171,3 @@ void ideals_free(struct ideals *ideals)
     ideals->first_up = NULL;
     ideals->up_ideal = ideals->up_node = NULL;
 }
-
-void ideals_sum(const struct ideals *ideals, const double *value, double *sum)
-{
-    int next = 1; /* new ideals first appear as covers in order of their index */
-    sum[0] = 0;
-    for (int i = 0; i < ideals->count; i++)
-        for (int64_t k = ideals->first_up[i]; k < ideals->first_up[i + 1]; k++)
-            if (ideals->up_ideal[k] == next)
-                sum[next++] = sum[i] + value[ideals->up_node[k]];
-}

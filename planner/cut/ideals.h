@@ -26,6 +26,4 @@ static inline bool ideal_has(const struct ideals *ideals, int index, int node)
 {
     return ideal_bits(ideals, index)[node / 64] >> (node % 64) & 1;
 }
-/* Gives sum[i] = sum of value over the nodes of ideal i: potentials, of which stages are differences. */
-void ideals_sum(const struct ideals *ideals, const double *value, double *sum);
 #endif

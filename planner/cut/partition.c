@@ -4,7 +4,6 @@
  * S rule out. A good plan is looked for first: S(Y) + Y is nearly convex in its relaxation. */
 #include "base/num.h"
 #include "planner/cut/partition_parts.h"
-#include <string.h>
 
 /* ROUGH: first plans need not be the best of their caps, but for one part in so many. NEAR: caps that fall by less than
  * one part in so many do not get far. */
@@ -149,18 +148,15 @@ static bool probe(struct solver *s, int64_t *upper)
 }
 
 /* Leaves out from here on the stages on the best cut whose knapsack was given up without any solution. */
-static bool block_unsolved(struct solver *s)
+static void block_unsolved(struct solver *s)
 {
-    bool blocked = false;
     for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         if (cell->solution < 0) {
             stage_set_empty(s, cell);
             cell->lower = INT64_MAX;
-            blocked = true;
         }
     }
-    return blocked;
 }
 
 static bool is_one_stage(const struct solver *s)

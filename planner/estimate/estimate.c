@@ -102,23 +102,6 @@ void estimate_find_origins(struct prediction *p, const struct program *program, 
         }
 }
 
-static int64_t last_finish(const struct rank_timeline *rank)
-{
-    int64_t last = 0;
-    for (int i = 0; i < rank->span_count; i++)
-        last = max_i64(last, rank->spans[i].finish_ns);
-    return last;
-}
-
-static int latest_rank(const struct timeline *timeline)
-{
-    int latest = 0;
-    for (int r = 1; r < timeline->rank_count; r++)
-        if (last_finish(&timeline->ranks[r]) > last_finish(&timeline->ranks[latest]))
-            latest = r;
-    return latest;
-}
-
 /* Fills in what the report says of the step beside its time: of how many micro-batches it is; tokens of the batch,
  * model FLOPs over the dense peak of all devices. Processor cores have none: the catalogue's is an assumption that real
  * ones exceed. */
@@ -191,7 +174,7 @@ void estimate_fill_step(struct estimate *estimate, const struct program *program
 {
     estimate_find_origins(&estimate->prediction, program, facts);
     estimate->prediction.step_ns = timeline->step_ns;
-    timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+    timeline_breakdown(program, timeline, timeline_last_rank(timeline), estimate->prediction.breakdown_ns);
 }
 
 void estimate_note_length(struct estimate *estimate, const struct program *program)
@@ -289,12 +272,6 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
         return false;
     estimate_fill_rates(*out, graph, plan, facts);
     return true;
-}
-
-bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
-                      struct error *err)
-{
-    return estimate_timeline(out, NULL, program, facts, err);
 }
 
 bool estimate_timeline(struct estimate **out, struct timeline **timeline, const struct program *program,

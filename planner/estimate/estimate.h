@@ -39,11 +39,9 @@ struct estimate {
  */
 bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
                    struct error *err);
-/* Estimates a plan by its program, where that is there already: laid out. */
-bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
-                      struct error *err);
 struct timeline;
-/* Gives, beside the estimate, the step that was simulated for it, which is drawn; the caller frees that too. */
+/* Estimates a plan by its program, where that is there already: laid out. timeline, if it is not NULL, becomes the step
+ * that was simulated for it; the caller frees that too. */
 bool estimate_timeline(struct estimate **out, struct timeline **timeline, const struct program *program,
                        const struct facts *facts, struct error *err);
 struct chain;

@@ -395,6 +395,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
             more_ns = longer_ns(plan, step_ns, few_ns, more_ns);
         if (!good) {
             estimate_free(*out);
+            *out = NULL;
             return false;
         }
         lengthen(&(*out)->prediction, plan, more_ns);

@@ -34,17 +34,22 @@ bool pace_open(struct pace *out, const struct model *model, const struct plan *p
     return lower(&out->few, out, all - out->further, err);
 }
 
-void pace_close(struct pace *pace)
+static void drop_early(struct pace *pace)
 {
     for (int s = 0; pace->early && s < pace->few.program->stage_count; s++) {
         free(pace->early[s].instrs);
         free(pace->early[s].waits);
     }
     free(pace->early);
+    pace->early = NULL;
+}
+
+void pace_close(struct pace *pace)
+{
+    drop_early(pace);
     estimate_shortened_free(&pace->few);
     estimate_shortened_free(&pace->longer);
     free(pace->least_bytes);
-    pace->early = NULL;
     pace->least_bytes = NULL;
     pace->laid_out = pace->longer_laid_out = false;
 }
@@ -80,6 +85,8 @@ static bool keep_early(struct pace *pace, struct error *err)
         if (good && list->wait_count > 0)
             memcpy(early->waits, list->waits, (size_t)list->wait_count * sizeof *list->waits);
     }
+    if (!good)
+        drop_early(pace); /* whoever takes the pace next makes it anew */
     return good || fail_memory(err);
 }
 

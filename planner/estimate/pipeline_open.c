@@ -3,15 +3,6 @@
 #include "planner/estimate/pipeline_parts.h"
 #include <string.h>
 
-static double elements_of(const struct graph *graph, int layer)
-{
-    const struct value *value = &graph->values[graph->layers[layer].output_value];
-    double elements = 1;
-    for (int i = 0; i < value->dim_count; i++)
-        elements *= (double)value->size[i];
-    return elements;
-}
-
 /* Times the layer's value from the maker to the reader, or its gradient back. */
 static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int layer, const struct link *link,
                        bool back)
@@ -20,7 +11,7 @@ static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int 
         return price_send_ns(p->table, (back ? link->reader : link->maker) % pipeline_copied(p));
     int sender = p->pieces[back ? link->reader : link->maker].stage,
         receiver = p->pieces[back ? link->maker : link->reader].stage;
-    double share = elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
+    double share = (double)layer_elements(chain->graph, layer) / (double)layer_elements(chain->graph, 0);
     int64_t bytes = (int64_t)((double)p->table->send_bytes * share),
             ends_ns = (int64_t)((double)p->table->send_ends_ns * share);
     return cost_between_stages(p->facts, p->plan, sender, receiver, bytes).ns + ends_ns;

@@ -35,20 +35,9 @@ void explainer_close(struct explainer *e)
     arena_free(&e->arena);
 }
 
-/* Gives the nanoseconds left; INT64_MAX: no limit. */
-static int64_t time_left(struct explainer *e)
-{
-    const struct search_calls *calls = &e->options.calls;
-    if (calls->cancelled && calls->cancelled(calls->self))
-        return 0;
-    if (e->options.time_limit_ns <= 0 || !calls->now_ns)
-        return INT64_MAX;
-    return max_i64(0, e->options.time_limit_ns - (calls->now_ns(calls->self) - e->start_ns));
-}
-
 bool explainer_ends(struct explainer *e)
 {
-    e->ended = e->ended || time_left(e) == 0;
+    e->ended = e->ended || search_time_left(&e->options, e->start_ns) == 0;
     return e->ended;
 }
 
@@ -240,7 +229,7 @@ static struct search_options options_in(struct explainer *e, const struct space 
 {
     struct search_options options = e->options;
     options.space = *space;
-    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    options.time_limit_ns = e->options.time_limit_ns > 0 ? max_i64(1, search_time_left(&e->options, e->start_ns)) : 0;
     options.prices = &e->prices;
     options.paces = &e->paces;
     return options;
@@ -259,7 +248,7 @@ static void run_query(void *context, int index)
 {
     const struct queries *all = context;
     struct query *query = &all->list[all->order[index]];
-    if (time_left(all->e) == 0 || (query->larger && query->larger->unfit))
+    if (search_time_left(&all->e->options, all->e->start_ns) == 0 || (query->larger && query->larger->unfit))
         return;
     struct search_options options = options_in(all->e, &query->space);
     if (query->light) {

@@ -1,6 +1,5 @@
 #include "planner/explain/explain_account.h"
 #include "base/num.h"
-#include "planner/program/by_stage.h"
 #include "planner/cost/cost.h"
 #include "planner/estimate/estimate.h"
 #include <stdlib.h>

@@ -68,18 +68,10 @@ static struct allowed others(const struct allowed *base, int64_t n, int64_t most
     return all;
 }
 
-static bool fix(struct allowed *allowed, int64_t value)
-{
-    if (!allowed_has(allowed, value))
-        return false;
-    *allowed = (struct allowed){ 1, { value } };
-    return true;
-}
-
 /* Fixes the value where the plan's own is another. */
 static bool change(struct allowed *allowed, int64_t own, int64_t value)
 {
-    return own != value && fix(allowed, value);
+    return own != value && allowed_narrow(allowed, value);
 }
 
 static bool restrict_to(struct allowed *allowed, struct allowed values)
@@ -142,7 +134,7 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case OTHER_MICRO:
         return restrict_to(&s->micro, others(&s->micro, s->batch, s->batch, c->micro));
     case OTHER_SCHEDULE:
-        return c->pipeline > 1 && fix(&s->stages, c->pipeline) && other_schedules(s, c->schedule);
+        return c->pipeline > 1 && allowed_narrow(&s->stages, c->pipeline) && other_schedules(s, c->schedule);
     case NO_PIPELINE:
         return change(&s->stages, c->pipeline, 1);
     case NO_TENSOR:
@@ -150,15 +142,15 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case PURE_DATA:
         return change(&s->stages, c->pipeline, 1) && change(&s->tensor, c->tensor, 1);
     case NO_ZERO:
-        return c->zero[0] < c->weighted && fix(&s->zero, 0);
+        return c->zero[0] < c->weighted && allowed_narrow(&s->zero, 0);
     case ZERO_3:
         /* It shards something where ranks share shards: data-parallel ones of a stage's mesh, unless others do. */
-        return c->zero[3] < c->weighted && fix(&s->zero, 3) &&
+        return c->zero[3] < c->weighted && allowed_narrow(&s->zero, 3) &&
                (allowed_several(&s->context) || restrict_to(&s->data, others(&s->data, devices, devices, 1)));
     case NO_RECOMPUTATION:
-        return c->recompute[RECOMPUTE_NONE] < c->layers && fix(&s->recompute, RECOMPUTE_NONE);
+        return c->recompute[RECOMPUTE_NONE] < c->layers && allowed_narrow(&s->recompute, RECOMPUTE_NONE);
     case FULL_RECOMPUTATION:
-        return c->recompute[RECOMPUTE_FULL] < c->layers && fix(&s->recompute, RECOMPUTE_FULL);
+        return c->recompute[RECOMPUTE_FULL] < c->layers && allowed_narrow(&s->recompute, RECOMPUTE_FULL);
     case WITH_SEQUENCE:
         return c->tensor > 1 && change(&s->sequence_parallel, c->sequence_parallel, 1) &&
                restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), 1));

@@ -8,28 +8,22 @@
 
 /* ---- is there a plan under some of the constraints? ---- */
 
-static void narrow(struct allowed *allowed, int64_t value)
-{
-    if (allowed_has(allowed, value))
-        *allowed = (struct allowed){ 1, { value } };
-}
-
 /* Leaves each choice the allowed value that needs least memory; one device has nobody to share its state with. */
 static struct space thrifty(const struct space *space, const struct cluster *cluster)
 {
     struct space s = *space;
     int64_t least = s.micro.count > 0 ? INT64_MAX : 1;
     for (int zero = cluster->device_count > 1 ? 3 : 0; zero >= 0 && s.zero.count != 1; zero--)
-        narrow(&s.zero, zero);
+        allowed_narrow(&s.zero, zero);
     for (int i = 0; i < s.micro.count; i++)
         least = min_i64(least, s.micro.values[i]);
-    narrow(&s.recompute, RECOMPUTE_FULL);
-    narrow(&s.excepted, 0);
-    narrow(&s.offload, allowed_has(&s.offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH);
-    narrow(&s.reshard, RESHARD_EACH_PASS);
-    narrow(&s.replicate, 0);
-    narrow(&s.micro, least);
-    narrow(&s.prefetch, 0);
+    allowed_narrow(&s.recompute, RECOMPUTE_FULL);
+    allowed_narrow(&s.excepted, 0);
+    allowed_narrow(&s.offload, allowed_has(&s.offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH);
+    allowed_narrow(&s.reshard, RESHARD_EACH_PASS);
+    allowed_narrow(&s.replicate, 0);
+    allowed_narrow(&s.micro, least);
+    allowed_narrow(&s.prefetch, 0);
     return s;
 }
 

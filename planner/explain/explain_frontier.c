@@ -149,7 +149,7 @@ static bool solve_downwards(struct explainer *e, struct frontier *f, struct erro
 bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err)
 {
     struct alternatives alternatives;
-    struct solution base;
+    struct solution base = { .kind = SOLUTION_NONE };
     *out = (struct frontier){ 0 };
     if (!explainer_base(e, &base, err) || base.kind != SOLUTION_PLAN)
         return base.kind != SOLUTION_PLAN && err->kind == ERROR_NONE;

@@ -5,7 +5,6 @@
 #include "planner/estimate/effort.h"
 #include "planner/program/schedule.h"
 #include "planner/pool/pool_parts.h"
-#include <string.h>
 
 /* Gives the bytes that a layer keeps on the host with n micro-batches in flight: what it then spares on the device. */
 static int64_t kept_bytes(const struct price_table *table, int at, int64_t n)

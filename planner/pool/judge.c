@@ -183,7 +183,7 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
  * nearly as good: the former will hardly fit. */
 static bool make_room(struct run *run, struct candidate *c)
 {
-    int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
+    int64_t step_ns = INT64_MAX, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
     bool found = false;
     if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
         return true;

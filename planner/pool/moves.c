@@ -127,10 +127,31 @@ static bool make_step(struct run *run, const struct candidate *from, int index, 
 
 const struct move_kind moves_by_steps = { count_steps, make_step, true };
 
+/* True when what crosses a cut depends on its place: values skip layers, or layers hand on unequal amounts. Boyer and
+ * Moore's vote (1991) names the only amount that more may hand on. */
+static bool has_other_cuts(const struct run *run)
+{
+    const struct graph *graph = run->bench.graph;
+    int64_t usual = 0, count = 0;
+    if (run->bench.chain.cut)
+        return false;
+    if (run->bench.chain.branches)
+        return true;
+    for (int l = 0; l < graph->layer_count; l++) {
+        int64_t own = layer_elements(graph, l);
+        usual = count == 0 ? own : usual;
+        count += own == usual ? 1 : -1;
+    }
+    count = 0;
+    for (int l = 0; l < graph->layer_count; l++)
+        count += layer_elements(graph, l) == usual;
+    return 2 * count <= graph->layer_count;
+}
+
 /* Counts the jumps that a cut may take, since a better place for it may lie behind worse ones. */
 static int count_jumps(const struct run *run, const struct candidate *c)
 {
-    return run_is_small(run) && run_has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
+    return run_is_small(run) && has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
 }
 
 static bool make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)

@@ -4,10 +4,8 @@
 #include "planner/program/clock.h"
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
-#include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
-#include <string.h>
 
 int rank_compare_formula(const void *a, const void *b)
 {

@@ -1,5 +1,4 @@
 /* What the parts of a search share: its candidates, memory, threads and end. */
-#include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/pool/run.h"
 
@@ -61,37 +60,6 @@ bool run_is_small(const struct run *run)
 {
     const struct chain *chain = &run->bench.chain;
     return chain->layer_count <= SMALL_LAYERS && (!chain->branches || chain->place_count <= SMALL_PLACES);
-}
-
-/* Counts the elements that the layer hands on. */
-static int64_t handed_on(const struct graph *graph, int layer)
-{
-    int64_t elements = 1;
-    int index = graph->layers[layer].output_value;
-    for (int d = 0; index >= 0 && d < graph->values[index].dim_count; d++)
-        elements *= graph->values[index].size[d]; /* fits: graph_build() has checked it */
-    return elements;
-}
-
-/* True when half of the layers or fewer hand on as much as any: Boyer and Moore's vote (1991) names the only amount
- * that more may hand on. */
-bool run_has_other_cuts(const struct run *run)
-{
-    const struct graph *graph = run->bench.graph;
-    int64_t usual = 0, count = 0;
-    if (run->bench.chain.cut)
-        return false;
-    if (run->bench.chain.branches)
-        return true;
-    for (int l = 0; l < graph->layer_count; l++) {
-        int64_t own = handed_on(graph, l);
-        usual = count == 0 ? own : usual;
-        count += own == usual ? 1 : -1;
-    }
-    count = 0;
-    for (int l = 0; l < graph->layer_count; l++)
-        count += handed_on(graph, l) == usual;
-    return 2 * count <= graph->layer_count;
 }
 
 bool run_add_candidate(struct run *run, const struct candidate *candidate)

@@ -64,13 +64,13 @@ struct run {
     int unbounded_first, unbounded_count; /* behind all these: space_configs_unbounded() */
     bool unbounded_unseen;                /* there were some, and time ended before */
     bool unbounded_bounded;               /* it was looked at what they have to do */
-    struct ordered *order;                /* (config_count) by the bound of paths; late ones behind all others */
+    struct ordered *order;                /* (config_count) by the bound of paths; when time is over by first bounds */
     bool *is_bounded;                     /* (config_count) has its first bound, or no program; else it was cancelled */
     const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
     int64_t *path_ns, *first_ns;            /* (config_count) bounds by paths, and first bounds */
     int64_t *busy_ns;                       /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
     int64_t *orders_ns;       /* (config_count) where the file's order alone is searched: bounds of all orders */
-    bool *tried;              /* (all) solved, with a plan or without */
+    bool *tried;              /* (config_count) solved, with a plan or without */
     int scout_kind, scout_at; /* how far propose_scout_on() has come */
     int scouted;              /* configurations that it has solved */
     int candidate_count, candidate_capacity;
@@ -110,8 +110,6 @@ bool run_has_any(const struct run *run);
 int64_t run_best_step_ns(const struct run *run);
 /* True when there are so few layers and ways to cut them that solving and judging often is cheap. */
 bool run_is_small(const struct run *run);
-/* True when what crosses a cut depends on its place: values skip layers, or layers hand on unequal amounts. */
-bool run_has_other_cuts(const struct run *run);
 /* Adds a candidate; the part that works now is its origin. */
 bool run_add_candidate(struct run *run, const struct candidate *candidate);
 /* Runs a part, unless it is a heuristic that is left out, and notes what it did. */

@@ -3,7 +3,6 @@
 #include "planner/price/sample_parts.h"
 #include "base/num.h"
 #include "planner/program/loss_walk.h"
-#include <string.h>
 
 /* True when the operand is a gradient that the first micro-batch leaves for those behind it. */
 static bool stays(const struct program *program, int buffer)

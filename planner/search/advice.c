@@ -3,7 +3,6 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/price/shelf.h"
-#include <string.h>
 
 enum { MOST_STEPS = 64 };
 
@@ -22,12 +21,6 @@ struct adviser {
     int64_t start_ns;
 };
 
-static void narrow(struct allowed *allowed, int64_t value)
-{
-    if (allowed->count == 0 || allowed_has(allowed, value))
-        *allowed = (struct allowed){ 1, { value } };
-}
-
 /* Leaves each choice the one value that takes least memory, unless the user restricts it to others. */
 static struct search_options narrow_options(const struct search_options *options)
 {
@@ -35,15 +28,17 @@ static struct search_options narrow_options(const struct search_options *options
         .space = options->space, .top = 1, .rank_count = 1, .no_advice = true, .thrifty = true, .calls = options->calls
     };
     narrowed.calls.progress = NULL;
-    narrow(&narrowed.space.zero, 3);
+    allowed_narrow(&narrowed.space.zero, 3);
     if (narrowed.space.recompute.count != 2 || !allowed_has(&narrowed.space.recompute, RECOMPUTE_BLOCK))
-        narrow(&narrowed.space.recompute, RECOMPUTE_FULL); /* the one keeps less, the other needs less at a time */
-    narrow(&narrowed.space.excepted, 0);
-    narrow(&narrowed.space.offload, allowed_has(&narrowed.space.offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH);
-    narrow(&narrowed.space.reshard, RESHARD_EACH_PASS);
-    narrow(&narrowed.space.replicate, 0);
-    narrow(&narrowed.space.micro, 1);
-    narrow(&narrowed.space.prefetch, 1);
+        allowed_narrow(&narrowed.space.recompute,
+                       RECOMPUTE_FULL); /* the one keeps less, the other needs less at a time */
+    allowed_narrow(&narrowed.space.excepted, 0);
+    allowed_narrow(&narrowed.space.offload,
+                   allowed_has(&narrowed.space.offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH);
+    allowed_narrow(&narrowed.space.reshard, RESHARD_EACH_PASS);
+    allowed_narrow(&narrowed.space.replicate, 0);
+    allowed_narrow(&narrowed.space.micro, 1);
+    allowed_narrow(&narrowed.space.prefetch, 1);
     return narrowed;
 }
 
@@ -68,7 +63,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     if (kind == ADVICE_DEVICES)
         options.space.data.count = 0; /* a fixed data-parallel degree cannot be kept with more devices */
     if (a->options->time_limit_ns > 0)
-        options.time_limit_ns = search_time_left(a->options, a->start_ns);
+        options.time_limit_ns = max_i64(1, search_time_left(a->options, a->start_ns));
     bool good = cluster_scaled(&cluster, facts.cluster, times, &why);
     for (int type = 0; good && kind == ADVICE_MEMORY && type < cluster->type_count; type++)
         cluster->types[type].device.host_memory_bytes = value;

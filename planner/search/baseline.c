@@ -3,7 +3,6 @@
 #include "planner/estimate/assemble.h"
 #include "planner/space/choice_legal.h"
 #include "planner/tables/workbench.h"
-#include <string.h>
 
 /* ---- the configuration ---- */
 

@@ -3,7 +3,6 @@
 #include "base/num.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
-#include <string.h>
 
 void first_bounds_record(struct run *run, int config, enum config_fate fate)
 {

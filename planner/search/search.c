@@ -1,7 +1,6 @@
 #include "planner/estimate/effort.h"
 #include "planner/search/search.h"
 #include "base/num.h"
-#include "planner/program/schedule.h"
 #include "planner/search/advice.h"
 #include "planner/estimate/assemble.h"
 #include "planner/space/config_name.h"

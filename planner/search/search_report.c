@@ -1,7 +1,6 @@
 /* What a search has to say beside its plans: how far they are from what is proven, and why nothing fits. */
 #include "base/num.h"
 #include "planner/search/narrower.h"
-#include "planner/space/choice.h"
 
 /* Writes the cluster's short form with `times` as many nodes, or in words where it came from a file. */
 static void write_cluster(struct text *out, const char *cluster, int times)

@@ -46,6 +46,14 @@ bool allowed_has(const struct allowed *allowed, int64_t value)
     return allowed->count == 0;
 }
 
+bool allowed_narrow(struct allowed *allowed, int64_t value)
+{
+    if (!allowed_has(allowed, value))
+        return false;
+    *allowed = (struct allowed){ 1, { value } };
+    return true;
+}
+
 bool allowed_several(const struct allowed *allowed)
 {
     for (int i = 0; i < allowed->count; i++)

@@ -20,6 +20,8 @@ struct allowed {
     int64_t values[SPACE_VALUES];
 };
 bool allowed_has(const struct allowed *allowed, int64_t value);
+/* Leaves that value alone, if it is one of them. */
+bool allowed_narrow(struct allowed *allowed, int64_t value);
 /* True when a value above 1 is named. */
 bool allowed_several(const struct allowed *allowed);
 static inline struct allowed allowed_only(int64_t value)

@@ -2,7 +2,6 @@
  * stage across types waits for the slowest, so that it gets the dearest price of each layer; the links on which types
  * meet are left to the judge. Less memory than the cluster's largest devices have counts as taken. */
 #include "planner/tables/types.h"
-#include <string.h>
 
 bool types_open(struct workbench *bench, struct error *err)
 {

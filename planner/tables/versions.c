@@ -2,7 +2,6 @@
  * has a table of its own, as stages on different types of devices have. */
 #include "base/num.h"
 #include "planner/tables/workbench.h"
-#include <string.h>
 
 /* Gives more bytes than any device has, so that what must not be chosen does not fit. */
 static int64_t too_much(const struct workbench *bench)

@@ -5,7 +5,6 @@
 #include "planner/tables/cuts.h"
 #include "planner/tables/turns.h"
 #include "planner/tables/types.h"
-#include <string.h>
 
 /* Finds layers that share a weight: the first and the last user; -1: none do. Of several such weights the widest
  * counts. Returns it, -1: none. */
