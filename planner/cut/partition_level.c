@@ -157,26 +157,12 @@ static bool same_table(const struct price_table *a, const struct price_table *b)
                       a->base_bytes == b->base_bytes && !memcmp(a->prices, b->prices, count * sizeof *a->prices));
 }
 
-/* Rounds the number in flight down to few values, so that levels, of which turns make many, share bytes' bounds. */
-static int64_t rounded_in_flight(const struct solver *s, int level)
-{
-    enum { STEPS = 16 };
-    int64_t n = s->levels[level].in_flight, step = 1;
-    while (n / step >= STEPS)
-        step *= 2;
-    return s->problem->mesh_count > 0 ? n / step * step : n;
-}
-
 static int64_t *make_least_bytes(struct solver *s, int level)
 {
     const struct chain *chain = s->problem->chain;
-    int64_t n = rounded_in_flight(s, level);
-    for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
-        if (rounded_in_flight(s, like) == n && (s->turns_alike || s->levels[like].table == s->levels[level].table))
-            return s->levels[like].least_bytes;
     int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least), *of_class = s->scratch.class_price;
     for (int c = 0; c < s->classes; c++)
-        of_class[c] = stage_least_bytes(s->levels[level].table, c, n);
+        of_class[c] = stage_least_bytes(s->levels[level].table, c, s->levels[level].in_flight);
     for (int at = 1; least && at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
         least[at] = layer < 0 ? 0 : least[at - 1] + of_class[chain->class_of[layer]];

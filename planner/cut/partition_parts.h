@@ -78,7 +78,6 @@ struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
     int64_t peak_part[BINS];       /* what a bin's peak adds */
     int64_t *sum;                  /* (sums, BINS) */
-    bool shared;                   /* the sums are those of another level, too */
     int64_t cap_part;              /* what the caps take off, at the present cap */
 };
 struct vectors { /* of one level, the oldest replaced first: the i-th of all is at[i % VECTORS] */

@@ -71,9 +71,8 @@ static void least_prices(const struct solver *s, const struct vector *v, int lev
 static bool set_sums(struct solver *s, struct vector *v, int level)
 {
     const struct chain *chain = s->problem->chain;
-    if (!v->sum || v->shared)
+    if (!v->sum)
         v->sum = arena_alloc(s->arena, BINS * (size_t)s->sums, sizeof *v->sum);
-    v->shared = false;
     if (!v->sum || !level_set_options(s, level))
         return false;
     for (int b = 0; b < BINS; b++)
@@ -127,32 +126,13 @@ int64_t vectors_bound(const struct solver *s, int level, int first, int end, int
     return bound > most ? INT64_MAX : bound; /* no choice is so long */
 }
 
-/* Gives a neighbour's vector with the same sums, where memory is not priced and all else is as here; else NULL. */
-static struct vector *like_vector(const struct solver *s, int level, const struct vector *v)
-{
-    for (int like = level - 1; like <= level + 1 && v->multiplier[ROW_MEMORY] == 0; like += 2) {
-        if (!is_index(like, s->level_count) || s->levels[like].table != s->levels[level].table ||
-            s->levels[like].micro_batches != s->levels[level].micro_batches)
-            continue;
-        for (int i = 0; i < s->levels[like].vectors.count; i++)
-            if (!memcmp(s->levels[like].vectors.at[i].multiplier, v->multiplier, sizeof v->multiplier))
-                return &s->levels[like].vectors.at[i];
-    }
-    return NULL;
-}
-
 bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
 {
     struct vectors *vectors = &s->levels[level].vectors;
-    struct vector *v = &vectors->at[vectors->next], *like;
+    struct vector *v = &vectors->at[vectors->next];
     memcpy(v->multiplier, multiplier, sizeof v->multiplier);
-    if ((like = like_vector(s, level, v))) {
-        v->sum = like->sum;
-        v->shared = like->shared = true;
-        memset(v->peak_part, 0, sizeof v->peak_part);
-    } else if (!set_sums(s, v, level)) {
+    if (!set_sums(s, v, level))
         return false;
-    }
     set_cap_part(s, v, level);
     vectors->next = (vectors->next + 1) % VECTORS;
     vectors->total++;

@@ -42,7 +42,6 @@ enum {
                                7.1. */
     EARLY_GAIN_SHARE = 32,  /* Another early plan has to be one part in so many shorter: for gpt-1t on 64x8 a100-sxm-80,
                                batch 3072, three more were simulated for 0.7 %, 1.6 s beside 0.8 of all else. */
-    EARLY_REFUSED = 16,     /* Configurations of which a plan did not fit: only with less memory are they tried again. */
 };
 
 /* ---- families (families.c): without them 7 golden jobs take longer, by up to 9.1 %, 4 less, by up to 1 %; a sixth

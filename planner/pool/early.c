@@ -46,8 +46,6 @@ static bool try_plan(struct run *run, struct candidate *c, bool *fits)
         c->plan = NULL;
         return true;
     }
-    if (!*fits && run->early_refused_count < EARLY_REFUSED)
-        run->early_refused[run->early_refused_count++] = c->config;
     bool good = *fits || judge_solve_smaller(run, c, plan.estimate, &smaller);
     estimate_free(plan.estimate);
     if (!smaller) {
@@ -57,15 +55,6 @@ static bool try_plan(struct run *run, struct candidate *c, bool *fits)
     return good;
 }
 
-/* True when a plan of the configuration did not fit: others that take all the memory will not, either. */
-static bool was_refused(const struct run *run, const struct candidate *c)
-{
-    for (int i = 0; i < run->early_refused_count; i++)
-        if (run->early_refused[i] == c->config && c->capacity_bytes == run->capacity_bytes)
-            return true;
-    return false;
-}
-
 /* Gives the shortest by the walk of those with a plan left; NULL where none is worth it beside the early plan there is,
  * since the judge looks closer in the end. */
 static struct candidate *shortest(const struct run *run, struct candidate *looks, int count)
@@ -73,7 +62,7 @@ static struct candidate *shortest(const struct run *run, struct candidate *looks
     struct candidate *next = NULL;
     int64_t below_ns = run->early.plan ? run->early.ranked_ns - run->early.ranked_ns / EARLY_GAIN_SHARE : INT64_MAX;
     for (int i = 0; i < count; i++)
-        if (looks[i].plan && !was_refused(run, &looks[i]) && looks[i].ranked_ns < (next ? next->ranked_ns : below_ns))
+        if (looks[i].plan && looks[i].ranked_ns < (next ? next->ranked_ns : below_ns))
             next = &looks[i];
     return next;
 }

@@ -82,11 +82,9 @@ struct run {
     int64_t open_bound_ns; /* least proven bound of all configurations looked at, or left */
     int64_t host_bytes;    /* of a host, where a plan kept more there; 0: none did */
     int64_t start_ns;
-    struct queue *queue; /* of the proof (propose_parts.h); NULL: it has not begun */
-    bool proof_ended;    /* nothing in the queue is worth solving */
-    int64_t early_work;  /* knapsacks and passes of the proof before an early plan is looked for again */
-    int early_refused_count, early_refused[EARLY_REFUSED]; /* configurations of which a plan was tried early and does
-                                                              not fit */
+    struct queue *queue;      /* of the proof (propose_parts.h); NULL: it has not begun */
+    bool proof_ended;         /* nothing in the queue is worth solving */
+    int64_t early_work;       /* knapsacks and passes of the proof before an early plan is looked for again */
     struct search_plan early; /* for whose time ends before there is an incumbent (early.c) */
     bool beaten;              /* the best by rank was not worth it: options->worth_ns */
     enum search_part part;    /* that works now */
