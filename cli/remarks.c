@@ -126,6 +126,20 @@ static void remark_room(const struct remarks *to, const struct inputs *in, const
                (long long)ceil_div(reserve_bytes + slack_bytes, gib));
 }
 
+/* Of a head whose products are slow for want of a few rows. */
+static void remark_vocabulary(const struct remarks *to, const struct inputs *in)
+{
+    const struct framework *framework = in->facts.framework;
+    int64_t words = in->graph->vocab_size;
+    if (framework && framework->unpadded_products > 1 && words % ALIGNED_VOCABULARY != 0)
+        remark(
+            to, "unaligned_vocabulary",
+            "a vocabulary of %lld is no multiple of %d, and %s does not pad it: products of the head take %.2g times "
+            "as long as with %lld",
+            (long long)words, ALIGNED_VOCABULARY, framework->name, framework->unpadded_products,
+            (long long)round_up(words, 128));
+}
+
 /* A reserve that was asked for may be less than what the device's facts keep from every plan. */
 static void remark_reserve(const struct remarks *to, const struct inputs *in)
 {
@@ -133,11 +147,12 @@ static void remark_reserve(const struct remarks *to, const struct inputs *in)
     for (int t = 0; t < in->cluster->type_count; t++) {
         const struct node_type *type = &in->cluster->types[t];
         if (type->device.reserve_bytes < type->replaced_bytes)
-            remark(to, "small_reserve",
-                   "--reserve leaves %s free on each %s: less than the %s that its context, libraries and fragments are "
-                   "taken to need; a plan that uses the rest may end for want of memory",
-                   text_bytes(own, type->device.reserve_bytes), type->device.name,
-                   text_bytes(usual, type->replaced_bytes));
+            remark(
+                to, "small_reserve",
+                "--reserve leaves %s free on each %s: less than the %s that its context, libraries and fragments are "
+                "taken to need; a plan that uses the rest may end for want of memory",
+                text_bytes(own, type->device.reserve_bytes), type->device.name,
+                text_bytes(usual, type->replaced_bytes));
     }
 }
 
@@ -202,6 +217,7 @@ static bool say_all(const struct remarks *to, const struct inputs *in, const str
 {
     remark_dtype(to, in, plan);
     remark_heads(to, in->model, in->graph, plan);
+    remark_vocabulary(to, in);
     remark_reserve(to, in);
     remark_room(to, in, prediction);
     remark_source(to, in);

@@ -168,7 +168,7 @@ def certificates(folder):
     expect("check: no certificate", 2, "has no certificate", "check", forged)
 
 
-def remarks(_folder):
+def remarks(folder):
     """What no number of a plan says."""
     price = ["estimate", "llama-3-70b", "--batch", 16, "--micro-batch", 1, "--seq", 512, "--recompute", "full"]
     expect("ranks above the key and value heads", 0, "note: 16 tensor ranks have 8 key and value heads among them: 2 ranks hold each alike", *price,
@@ -198,6 +198,16 @@ def remarks(_folder):
     for bytes_kept, marked in (("1GiB", True), ("3GiB", False)):
         result = run(*small, bytes_kept)
         check(f"a reserve of {bytes_kept}", ("note: --reserve leaves 1.00 GiB free on each h100-sxm: less than the 3.00 GiB" in result.stdout) == marked, result)
+    # the head's products alone take twice as long: 50257 words, and 768 wide for 12 blocks whose products are 85 million
+    steps = {}
+    for framework, vocabulary in (("torchtitan", 50257), ("torchtitan", 50264), ("megatron-core", 50257)):
+        config = folder / "vocabulary.json"
+        config.write_text(json.dumps({"model_type": "gpt2", "vocab_size": vocabulary, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}))
+        result = run("estimate", config, "--batch", 64, "--micro-batch", 8, "--cluster", "1x8:a100-sxm-80", "--framework", framework)
+        steps[framework, vocabulary] = float(re.search(r"compute ([\d.]+) ms", result.stdout)[1])
+        check(f"{vocabulary} words by {framework}", ("a vocabulary of 50257 is no multiple of 8, and torchtitan does not pad it" in result.stdout) ==
+              (framework == "torchtitan" and vocabulary == 50257), result)
+    check("twice as long", 1.1 < steps["torchtitan", 50257] / steps["torchtitan", 50264] < 1.4, steps)
     # Ren et al. 2021, section 1: ZeRO-Offload trains 13 billion parameters on one V100 of 32 GB
     thirteen = ["estimate", "llama-2-13b", "--batch", 1, "--micro-batch", 1, "--seq", 1024, "--dtype", "fp16", "--recompute", "full", "--zero", 2,
                 "--cluster", "1x1:v100-sxm3-32@host=12e9,host-memory=1500e9", "--framework", "deepspeed"]

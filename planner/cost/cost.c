@@ -81,6 +81,15 @@ int64_t cost_moved_bytes(const struct graph *graph, const struct plan *plan, con
     return sum;
 }
 
+/* Tells how many times as long a product takes since its vocabulary stays unaligned. */
+static double unpadded_stretch(const struct facts *facts, const struct graph *graph, const struct segment *segment)
+{
+    bool unaligned = false;
+    for (int i = 0; i < segment->weight_count && graph->vocab_size % ALIGNED_VOCABULARY != 0; i++)
+        unaligned = unaligned || graph->weights[segment->weight[i].id].valid_rows == graph->vocab_size;
+    return unaligned && facts->framework && segment->kernel == KERNEL_MATMUL ? facts->framework->unpadded_products : 1;
+}
+
 static struct cost compute_cost(const struct facts *facts, const struct program *program, int stage,
                                 const struct instr *instr, unsigned types)
 {
@@ -97,6 +106,7 @@ static struct cost compute_cost(const struct facts *facts, const struct program 
         struct cost cost = cost_compute(facts, type, segment, instr->phase, dtype, extents, moved);
         slowest = cost.ns >= slowest.ns ? cost : slowest;
     }
+    slowest.ns = cost_round_ns(unpadded_stretch(facts, program->graph, segment) * (double)slowest.ns);
     return slowest;
 }
 

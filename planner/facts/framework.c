@@ -37,6 +37,9 @@ static const struct json_field table[] = {
       .doc = "other ranks with which a rank has messages of an all-to-all under way at once; absent: 1" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
+    { "unpadded_products", FIELD_DOUBLE, AT(unpadded_products), .min = 1, .max = 100,
+      .doc = "how many times as long the head's products take where the vocabulary is no multiple of 8, since the "
+             "framework does not pad it; absent: 1, it pads" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
       .doc =
           "what the host waits for: a message before it issues what reads it, or each computation, too "
@@ -157,6 +160,7 @@ static const struct json_field table[] = {
 const struct framework framework_own = {
     .exchanges_at_once = 1,
     .passes = 1,
+    .unpadded_products = 1,
     .compute_beside_transfers = 1,
     .transfers_beside_compute = 1,
     .cast.gradient = 4,

@@ -28,6 +28,9 @@ struct unfused_bytes {
     int64_t forward, backward;
 };
 
+/* Rows of 16 bits are aligned for products where they have so many elements or a multiple of it. */
+enum { ALIGNED_VOCABULARY = 8 };
+
 struct framework {
     const char *name, *description, *source;
     const char *like;          /* the framework whose numbers hold where this one has none; NULL: none */
@@ -49,7 +52,9 @@ struct framework {
                                      128 do; 0: as much */
     double compute_beside_transfers, transfers_beside_compute; /* slow-down of one by the other; at least 1 */
     struct cast_bytes cast;
-    double passes; /* over memory for one of a fused element-wise kernel; at least 1 */
+    double passes;            /* over memory for one of a fused element-wise kernel; at least 1 */
+    double unpadded_products; /* how many times as long products take whose vocabulary is no multiple of
+                                 ALIGNED_VOCABULARY and stays so; at least 1 */
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     struct unfused_bytes clamp, expert_bias; /* of an element that a clamped gate or an expert's last product gives */
