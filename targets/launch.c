@@ -301,10 +301,14 @@ static bool in_order(const struct plan *plan, const struct launch *launch, struc
                                .context_dimension = (enum dimension_index)launch->context_dimension,
                                .data_dimension = DIM_dp };
     int group = (int)(launch->shard_group > 0 ? launch->shard_group : launch->data);
+    int replicas = (int)launch->data / group; /* of all shards: they are outermost */
     struct mesh all = space_mesh(&degrees, ORDER_TENSOR_INSIDE, group), wanted = mesh_none(), own = mesh_none();
-    for (int a = 0; a < all.atom_count; a++)
+    for (int a = 0; a < all.atom_count; a++) {
+        int replica = replicas > 1 ? dimension_replica(all.dim[a]) : -1;
         if (all.size[a] > 1)
-            mesh_add(&wanted, all.size[a], (enum dimension_index)all.dim[a]);
+            mesh_add(&wanted, all.size[a], (enum dimension_index)(replica < 0 ? all.dim[a] : replica));
+        replicas /= replica < 0 ? 1 : all.size[a];
+    }
     for (int a = 0; a < plan->atom_count; a++)
         if (plan->stages[0].atom[a] > 1)
             mesh_add(&own, plan->stages[0].atom[a], (enum dimension_index)plan->layers[0].dim[a]);

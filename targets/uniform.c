@@ -246,7 +246,8 @@ static bool glance(struct uniform_trial *t, struct combination *combination, boo
     /* others of the combination may keep what the demand asks */
     bool whole = good && (thoroughly || (result && kept < 0 && result->feasible));
     good = good && (!whole || try_whole(t, &space, thoroughly ? 1 : SOME_PLANS, &result, &kept, err));
-    combination->open = !whole && kept < 0 && t->best_ns == 0 && combination->formula_ns > 0;
+    bool unfit = result && !result->beaten; /* else nothing is found since nothing is worth it */
+    combination->open = !whole && kept < 0 && (t->best_ns == 0 || unfit) && combination->formula_ns > 0;
     if (!good || !result)
         return good;
     struct uniform_try *tried = enter(choice, combination, &space);

@@ -437,7 +437,7 @@ def followed():
     check("no advice gains as good as nothing", code == 0 and gains and min(gains) >= 0.0005, (gains, out[-400:], err))
 
 
-def no_launch_has_it():
+def no_launch_has_it(folder):
     """A value that no launch of the target has is refused by what it breaks, and one that some have is not."""
     job = ("--cluster", "1x8:h100-sxm", "--batch", 16)
     for target, fixed, words in (("megatron-lm", "schedule=zb-v", "rule schedules requires that "), ("deepspeed", "prefetch=2", "rule buckets requires that "),
@@ -450,6 +450,17 @@ def no_launch_has_it():
     for target, fixed in (("torchtitan", "hsdp=2,pp=1"), ("accelerate", "reshard=false"), ("megatron-lm", "offload=optimizer,pp=1")):
         code, _, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed)
         check(f"{target}: {fixed} is told", code == 0, (code, err))
+    # groups of shards beside each other lie as a launcher numbers ranks, and are read back
+    for target, fixed in (("torchtitan", "hsdp=2,dp=8,zero=3"), ("megatron-lm", "hsdp=2,dp=4,tp=2,zero=1"), ("accelerate", "hsdp=4,dp=8,zero=3")):
+        plan, back = folder / f"groups-{target}.json", folder / "groups-back.json"
+        code, out, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed, "-o", plan)
+        check(f"{target}: {fixed} is planned", code == 0 and " rp " in out.splitlines()[0], (code, out[:400], err))
+        code, _, err = cleave("export", plan, "--to", target, "-o", folder / f"groups-{target}")
+        check(f"{target}: {fixed} is launched", code == 0, (code, err))
+        if target != "accelerate":  # whose launch names a training script
+            cleave("estimate", "--from", target, folder / f"groups-{target}" / "train.sh", "--cluster", job[1], "-o", back)
+            code, out, err = cleave("diff", plan, back)
+            check(f"{target}: {fixed} is read back", "the same decisions" in out, (code, out, err))
 
 
 def in_pieces(folder):
@@ -544,12 +555,13 @@ def main():
         if SHARE <= 8:  # large searches, whose lines the others run
             laid_out(pathlib.Path(folder))
         in_pieces(pathlib.Path(folder))
+        no_launch_has_it(pathlib.Path(folder))
         chosen(pathlib.Path(folder))
         accumulated(pathlib.Path(folder))
     if SHARE <= 8:
         bound_is_no_cost()
     followed()
-    no_launch_has_it()
+
     check("most are launched", made >= 4 * len(jobs), made)
     if SHARE <= 5:  # logits that were held all the way back would keep it out
         code, _, err = cleave("plan", "llama-3-70b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "accelerate-fsdp2",

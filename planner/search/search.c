@@ -286,6 +286,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         !advice_find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
         return false;
     run->result->feasible = run->result->plan_count > 0;
+    run->result->beaten = run->beaten;
     if (!near_list(run) || !fill_certificate(run) || !certificate_ranges_make(run))
         return false;
     if (run->result->feasible || run->options->no_advice || run->result->why) /* then memory is not what is missing */
