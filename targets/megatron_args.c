@@ -377,6 +377,18 @@ static bool add_unknown(struct launch_read *out, struct arena *arena, const char
            (out->unknown_count <= 1000 || fail(err, "more than 1000 arguments that Megatron-LM does not have"));
 }
 
+/* What stands between options and comes to nothing, since a script does not say it, may have been some. */
+static bool add_unsaid(struct launch_read *out, struct arena *arena, const char *word, struct error *err)
+{
+    struct text spelled = { 0 };
+    bool unset, marked = shell_unmark(&spelled, word, &unset);
+    text_add(&spelled, " (what it stands for is not known, and nothing was put in its place)");
+    bool ok = !marked || !unset || (!spelled.failed && add_unknown(out, arena, spelled.data, (int)spelled.length, err));
+    ok = (ok && !spelled.failed) || fail_memory(err);
+    text_free(&spelled);
+    return ok;
+}
+
 /* torchrun's and srun's, as they count devices. */
 struct launcher {
     int64_t nodes, per_node, tasks, tasks_per_node;
@@ -534,6 +546,9 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         size_t letters = strlen(words[i]);
         if (letters > 3 && strcmp(words[i] + letters - 3, ".py") == 0)
             inside = true;
+        bool behind_value = i == 0 || !is_flag(words[i - 1]) || find_option(words[i - 1], (int)strlen(words[i - 1]));
+        if (inside && behind_value && shell_is_marked(words[i]) && !add_unsaid(out, arena, words[i], err))
+            return error_within(err, "%s", name);
         if (!is_flag(words[i]))
             continue;
         bool is_valued;

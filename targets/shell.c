@@ -106,7 +106,7 @@ static bool join_evaluated(struct shell *s, struct shell_words *words)
 static bool finish_command(struct shell *s, struct shell_words *words)
 {
     bool evaluates = words->count > 2 && strcmp(words->words[0], "eval") == 0;
-    if ((evaluates && !join_evaluated(s, words)) || !keep_command(s, words))
+    if (!shell_note_dropped(s, words) || (evaluates && !join_evaluated(s, words)) || !keep_command(s, words))
         return false;
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
         if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !run_word(s, words, i))
@@ -261,7 +261,7 @@ static bool simple_command(struct shell *s, bool active)
     struct shell_words words = { 0 };
     bool declares = begins_declaration(s), begun = false;
     int open = 0;
-    s->fed = NULL;
+    s->fed = s->dropped = NULL;
     for (;;) {
         bool test = shell_in_test(&words);
         shell_skip_blank(s, test); /* which goes on behind the line's end */

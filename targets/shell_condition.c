@@ -161,6 +161,21 @@ bool shell_test_sign(struct shell *s, struct shell_words *words)
                           expression ? shell_copy(s, s->p - length, length) : shell_copy(s, both, strlen(both)));
 }
 
+bool shell_note_dropped(struct shell *s, const struct shell_words *words)
+{
+    static const char *const says[] = { "echo", "printf", NULL };
+    bool options = false;
+    for (int i = 0; i < words->count; i++) {
+        const char *found = strstr(words->words[i], "--");
+        options = options || (found && isalpha((unsigned char)found[2]));
+    }
+    const char *dropped = s->dropped;
+    s->dropped = NULL;
+    return !dropped || !options || is_one_of(words->words[0], says) ||
+           shell_note(s, "%s (line %d: what it stands for is not known, and nothing was put in its place)", dropped,
+                      s->line);
+}
+
 bool shell_note_command(struct shell *s, const struct shell_words *words, const char *instead)
 {
     struct text text = { 0 };

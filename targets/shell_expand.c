@@ -361,11 +361,17 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
     return add_value(s, f, variable && variable->count > 0 ? variable->values[0] : "", quoted);
 }
 
+/* $@, $* and what is made of them. */
+static bool is_arguments(const char *from, const char *end)
+{
+    from += from + 1 < end && from[1] == '{';
+    return from + 1 < end && strchr("@*", from[1]);
+}
+
 /* $@, ${NAME[@]} and the like, of which nothing may be left on purpose. */
 static bool is_list(const char *from, const char *end)
 {
-    from += from + 1 < end && from[1] == '{';
-    return from + 1 < end && (strchr("@*", from[1]) || (end - from > 4 && end[-2] == ']' && strchr("@*", end[-3])));
+    return is_arguments(from, end) || (end - from > 4 && end[-2] == ']' && strchr("@*", end[-3]));
 }
 
 /* Whether more of the word follows. */
@@ -402,6 +408,9 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
                            : shell_awaits_value(last, strlen(last), true))) {
         shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument);
         f->begun = true;
+    } else if (nothing && s->unknown && !s->dropped && !is_arguments(from, s->p) &&
+               !(s->dropped = shell_copy(s, from, (size_t)min_i64(s->p - from, 60)))) {
+        return false;
     }
     s->unknown = before || (s->unknown && nothing);
     return true;

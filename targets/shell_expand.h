@@ -33,6 +33,8 @@ struct shell {
     bool runs;         /* the command that is read; else it is skipped, and assigns nothing */
     bool sum;          /* what is read stands between (( and )), where nothing is 0 */
     bool unknown;      /* something of the word that was read last comes to nothing, and nobody says so */
+    const char *dropped; /* the first value of the command or assignment that comes to nothing likewise, as it is
+                            spelled; NULL: none */
     int argument;      /* of the script, from 1, of which the word that was read last is empty; 0: of none */
     bool counts_tasks; /* a line for Slurm says how many there are */
     bool success;      /* of the command that ran last */
@@ -52,6 +54,8 @@ bool shell_take(struct shell *s, struct text *text, const char **out);
 bool shell_add_word(struct shell *s, struct shell_words *words, const char *word);
 /* Adds what was not understood, with the line, unless it is there already. */
 bool shell_note(struct shell *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Notes what came to nothing among options, without anybody having been told. */
+bool shell_note_dropped(struct shell *s, const struct shell_words *words);
 /* NULL: there is none of that name. */
 struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
 /* Sets the variable, which is no array; unknown: as struct shell_variable has it. */

@@ -124,6 +124,7 @@ bool shell_assignment(struct shell *s, bool active, bool *found)
     *found = length > 0;
     if (length == 0)
         return true;
+    s->dropped = NULL;
     bool append = name[length - 2] == '+', array = false;
     s->p += length;
     if (s->p < s->end && *s->p == '(') {
@@ -134,7 +135,7 @@ bool shell_assignment(struct shell *s, bool active, bool *found)
     } else if (!shell_word(s, &values, true)) {
         return false;
     }
-    return !active || set_variable(s, name, name_length, append, &values, array);
+    return !active || (shell_note_dropped(s, &values) && set_variable(s, name, name_length, append, &values, array));
 }
 
 /* NAME = SUM, NAME += SUM, NAME++ and ++NAME between (( and )); *found: it is one of them. */
