@@ -65,6 +65,15 @@ void text_add_quoted(struct text *text, const char *word)
     text_add(text, "'");
 }
 
+void text_add_argument(struct text *text, const char *word)
+{
+    size_t plain = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%");
+    if (*word && !word[plain])
+        text_add(text, word);
+    else
+        text_add_quoted(text, word);
+}
+
 void text_printf(struct text *text, const char *format, ...)
 {
     va_list arguments, again;

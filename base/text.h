@@ -15,7 +15,8 @@ struct text {
 bool text_is(const char *string, const char *word);
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t count);
-void text_add_quoted(struct text *text, const char *word); /* in single quotes, as one word of a shell */
+void text_add_quoted(struct text *text, const char *word);   /* in single quotes, as one word of a shell */
+void text_add_argument(struct text *text, const char *word); /* likewise, but without quotes where it needs none */
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_free(struct text *text);
 

@@ -113,11 +113,11 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     struct launch_context context = context_on(in, in->cluster);
     context.graph = graph;
     const struct launch plain = plain_launch(space, &context);
-    bool good = true; /* what it cannot be told at all needs no search */
+    static const char *const whatever[] = { "model", "optimizer", "nodes", "dtype" }; /* is chosen, they hold or not */
+    bool good = true;
     for (const struct target_rule *rule = target->rules; rule->name && good; rule++)
-        if (strcmp(rule->name, "model") == 0 || strcmp(rule->name, "optimizer") == 0 ||
-            strcmp(rule->name, "nodes") == 0)
-            good = keeps_rule(target, rule, &plain, &context, err);
+        for (size_t i = 0; i < sizeof whatever / sizeof *whatever && good; i++)
+            good = strcmp(rule->name, whatever[i]) != 0 || keeps_rule(target, rule, &plain, &context, err);
     graph_free(graph);
     return good;
 }
@@ -137,6 +137,7 @@ bool aim_predicted(struct launch_context *context, struct inputs *in, struct err
         available[s] = cost_stage_available_bytes(&in->facts, in->plan_file->plan, s);
     context->available_bytes = available;
     context->step_ns = in->plan_file->predicted_step_ns;
+    context->framework = in->facts.framework ? in->facts.framework->name : NULL;
     context->stage_count = stages;
     context->peak_bytes = in->plan_file->predicted_peak_bytes;
     return true;

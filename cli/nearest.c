@@ -4,6 +4,7 @@
 #include "formats/plan_file.h"
 #include "planner/program/schedule.h"
 #include <string.h>
+#include <unistd.h>
 
 /* Of all dimensions whose names begin so, in the middle of the first stage. */
 static int64_t degree_of(const struct plan *plan, const char *begin)
@@ -53,17 +54,29 @@ static struct search_result *look(struct inputs *in, const struct target *target
     return NULL;
 }
 
+/* The model of the plan, as it can be typed: a launch that described one names it, and there is no file of that name.
+ */
+static const char *typed_model(struct inputs *in)
+{
+    const char *source = in->plan_file->context.model.source, *names[256];
+    size_t count = inputs_names(in, "models/zoo", names, 256);
+    for (size_t i = 0; source && i < count; i++)
+        if (strcmp(names[i], source) == 0)
+            return source;
+    return source && access(source, R_OK) == 0 ? source : "MODEL";
+}
+
 /* Out of memory says nothing: there is a plan without it. */
-static void say_command(const struct cli *cli, const struct inputs *in, const struct target *target, const char *fixed)
+static void say_command(const struct cli *cli, struct inputs *in, const struct target *target, const char *fixed)
 {
     const struct plan_context *context = &in->plan_file->context;
     const struct plan *plan = in->plan_file->plan;
     const struct space usual = space_default(plan->batch, plan->sequence, plan->dtype);
     struct text text = { 0 };
     text_add(&text, "  cleave plan ");
-    text_add_quoted(&text, context->model.source ? context->model.source : "MODEL");
+    text_add_argument(&text, typed_model(in));
     text_add(&text, " --cluster ");
-    text_add_quoted(&text, context->cluster.source ? context->cluster.source : "CLUSTER");
+    text_add_argument(&text, context->cluster.source ? context->cluster.source : "CLUSTER");
     text_printf(&text, " --batch %lld --seq %lld --dtype %s --target %s", (long long)plan->batch,
                 (long long)plan->sequence, dtype_names[plan->dtype], target->name);
     for (int i = 0; i < OPTIMIZER_PARTS; i++)
@@ -74,7 +87,7 @@ static void say_command(const struct cli *cli, const struct inputs *in, const st
         text_printf(&text, " --clip %.17g", plan->clip_norm);
     if (context->profile.source) {
         text_add(&text, " --profile ");
-        text_add_quoted(&text, context->profile.source);
+        text_add_argument(&text, context->profile.source);
     }
     if (!text.failed)
         fprintf(cli->talk, "%s%s%s -o PLAN\n", text.data, *fixed ? " --fix " : "", fixed);

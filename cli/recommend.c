@@ -403,7 +403,7 @@ static void tell(struct asking *q, const char *model, struct error *err)
         recommendation_write(&w, &q->r);
         inputs_hand_out_json(q->cli, NULL, &w, err);
     } else {
-        text_add(&job, model);
+        text_add_argument(&job, model);
         options_put_given(&job, &verb_recommend, a, "plan");
         recommendation_print(q->cli, &q->r, job.data ? job.data : "MODEL");
         text_free(&job);

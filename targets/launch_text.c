@@ -116,7 +116,8 @@ void launch_text_readme(struct text *out, const struct target *target, const str
     if (scores > 0)
         text_printf(out, "- with %s of attention's scores for each block and micro-batch: nothing fuses it here\n",
                     text_bytes(number, scores));
-    text_printf(out, "- of the framework `%s` (`cleave plan --framework %s`)\n", target->framework, target->framework);
+    const char *framework = context->framework ? context->framework : target->framework;
+    text_printf(out, "- of the framework `%s` (`cleave plan --framework %s`)\n", framework, framework);
 }
 
 void launch_text_calibrate_command(struct text *out, const struct target *target, const struct launch *launch,

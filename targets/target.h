@@ -24,6 +24,7 @@ struct launch_context {
     const char *const *beyond;          /* (NULL-terminated) names of rules that are not asked; NULL: all are */
     /* For a reader of what is written; 0 and NULL where nobody has predicted. */
     int64_t step_ns;
+    const char *framework; /* whose facts that is predicted by; NULL: the target's own */
     int stage_count;
     const int64_t *peak_bytes, *available_bytes; /* (stage_count) of one device by stage */
 };

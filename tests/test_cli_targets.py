@@ -445,6 +445,9 @@ def no_launch_has_it(folder):
                                  ("accelerate", "schedule=gpipe:zb-h1,pp=2", "rule no-pipeline requires that ")):
         code, _, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed)
         check(f"{target}: {fixed}", code == 2 and words in err and "no plan was found" not in err, (code, err))
+    for target, dtype in (("torchtitan", "fp8"), ("nnscaler", "fp16"), ("megatron-lm", "fp64")):
+        code, out, err = cleave("plan", "llama-3-8b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--target", target, "--dtype", dtype)
+        check(f"{target}: {dtype} needs no search", code == 2 and "rule dtype requires that " in err and "no plan was found" not in err and not out, (code, out, err))
     code, _, err = cleave("plan", "tiny-llama", *job, "--target", "torchtitan", "--fix", "zero=0,cp=2")
     check("values that exclude each other", code == 3 and "rule zero requires that " in err and "no plan was found" in err, (code, err))
     for target, fixed in (("torchtitan", "hsdp=2,pp=1"), ("accelerate", "reshard=false"), ("megatron-lm", "offload=optimizer,pp=1")):
@@ -461,6 +464,30 @@ def no_launch_has_it(folder):
             cleave("estimate", "--from", target, folder / f"groups-{target}" / "train.sh", "--cluster", job[1], "-o", back)
             code, out, err = cleave("diff", plan, back)
             check(f"{target}: {fixed} is read back", "the same decisions" in out, (code, out, err))
+
+
+def unsaid(folder):
+    """What a script does not say and puts among options is named, whatever fills it; the script's own arguments may be none."""
+    model = ("--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --swiglu --normalization RMSNorm "
+             "--position-embedding-type rope --disable-bias-linear --vocab-size 128256 --bf16 --use-distributed-optimizer")
+    script = folder / "unsaid.sh"
+    for fills, used, named in (("P=$(printf -- '--tensor-model-parallel-size %d' 2)", "$P", "$P"), ("P=`cat arguments`", "$P", "$P"),
+                               ("mapfile -t P < arguments", '"${P[@]}"', "${P[@]}"), ("read -r -d '' P <<X\n--tensor-model-parallel-size 2\nX", "$P", "$P"),
+                               ("", "$(cat arguments)", "$(cat "), ("", "$@", None), ("P=", "$P", None)):
+        for before in (model, model + " --micro-batch-size 1"):
+            behind = "--global-batch-size 64" + (" --micro-batch-size 1" if before == model else "")
+            script.write_text(f"{fills}\ntorchrun pretrain_gpt.py {before} {used} {behind}\n")
+            code, out, err = cleave("estimate", "--from", "megatron-lm", script, "--cluster", "4x8:h100-sxm")
+            check(f"{used} of {fills}", code == 0 and (f"not understood: {named}" in err if named else "not understood" not in err), (code, out, err))
+    settings = folder / "titan.sh"
+    settings.write_text("EXTRA=$(cat flags)\ntorchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b --training.local_batch_size 2 $EXTRA\n")
+    code, out, err = cleave("estimate", "--from", "torchtitan", settings, "--cluster", "1x8:h100-sxm")
+    check("torchtitan's", code == 0 and "not understood: $EXTRA (line 2" in err, (code, out, err))
+    shards = folder / "shards.toml"  # as many as the cluster has left, which no configuration says
+    shards.write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[parallelism]\n'
+                      'data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\n')
+    code, out, err = cleave("estimate", "--from", "torchtitan", shards, "--cluster", "4x8:h100-sxm")
+    check("the rest of the cluster's", code == 0 and "dp 4, rp 4, tp+sp 2, ZeRO 3" in out, (code, out, err))
 
 
 def in_pieces(folder):
@@ -556,6 +583,7 @@ def main():
             laid_out(pathlib.Path(folder))
         in_pieces(pathlib.Path(folder))
         no_launch_has_it(pathlib.Path(folder))
+        unsaid(pathlib.Path(folder))
         chosen(pathlib.Path(folder))
         accumulated(pathlib.Path(folder))
     if SHARE <= 8:
@@ -578,7 +606,7 @@ def main():
         check("the nearest that it can", lines[0].startswith("nearest that megatron-lm can be told: pp "), err)
         code, out, err = cleave(*shlex.split(lines[1])[1:-1], plan)
         refused, _, other = cleave("export", plan, "--to", "torchtitan", "-o", pathlib.Path(folder) / "x")
-        check("of a model that it has not, no plan is named", refused == 2 and "nor any other plan of this job: torchtitan" in other and "cleave plan '" not in other, other)
+        check("of a model that it has not, no plan is named", refused == 2 and "nor any other plan of this job: torchtitan" in other and "  cleave plan " not in other, other)
         check("the nearest is planned so", code == 0 and lines[0].split(": ")[1].split(";")[0] in out, (lines, out, err))
     code, _, err = cleave("estimate", "--from", "megatron", "--tensor-model-parallel-size 3 --bogus", "--cluster", "1x8:h100-sxm")
     check("a launch without a model", code == 2 and "error: " in err, err)

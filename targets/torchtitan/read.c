@@ -265,6 +265,8 @@ static bool read_degrees(struct titan_reading *r)
         return fail(r->err, "%s: expected at most %lld devices, found more", r->settings.name, (long long)most);
     if (shards == 0)
         return fail(r->err, "%s: data_parallel_shard_degree: expected -1, 1 or more, found 0", r->settings.name);
+    if (shards < 0 && devices == 0 && replicas > 1) /* the rest of the cluster's, which no configuration says */
+        devices = r->out->place.nodes * r->out->place.node_devices;
     if (shards < 0 && devices > 0) {
         if (devices % others != 0 || devices / others < 1)
             return fail(r->err,
