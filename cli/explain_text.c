@@ -132,6 +132,8 @@ static void print_memory(const struct cli *cli, const struct account *a)
         if (left < 0)
             fprintf(cli->out, "         DOES NOT FIT: what is left is missing\n");
     }
+    if (!a->fits && account_left_bytes(a, a->full_stage) >= 0)
+        fprintf(cli->out, "         DOES NOT FIT: hosts have less memory than that\n");
 }
 
 /* ---- others ---- */

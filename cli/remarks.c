@@ -127,17 +127,17 @@ static void remark_room(const struct remarks *to, const struct inputs *in, const
 }
 
 /* Of a head whose products are slow for want of a few rows. */
-static void remark_vocabulary(const struct remarks *to, const struct inputs *in)
+static void remark_vocabulary(const struct remarks *to, const struct inputs *in, const struct plan *plan)
 {
     const struct framework *framework = in->facts.framework;
     int64_t words = in->graph->vocab_size;
-    if (framework && framework->unpadded_products > 1 && words % ALIGNED_VOCABULARY != 0)
-        remark(
-            to, "unaligned_vocabulary",
-            "a vocabulary of %lld is no multiple of %d, and %s does not pad it: products of the head take %.2g times "
-            "as long as with %lld",
-            (long long)words, ALIGNED_VOCABULARY, framework->name, framework->unpadded_products,
-            (long long)round_up(words, 128));
+    double stretch = framework_unpadded(framework, words, plan->dtype);
+    if (stretch > 1)
+        remark(to, "unaligned_vocabulary",
+               "a vocabulary of %lld is no multiple of %lld, and %s does not pad it: products of the head take %.2g "
+               "times as long as with %lld",
+               (long long)words, (long long)framework_aligned_vocabulary(plan->dtype), framework->name, stretch,
+               (long long)round_up(words, 128));
 }
 
 /* A reserve that was asked for may be less than what the device's facts keep from every plan. */
@@ -217,7 +217,7 @@ static bool say_all(const struct remarks *to, const struct inputs *in, const str
 {
     remark_dtype(to, in, plan);
     remark_heads(to, in->model, in->graph, plan);
-    remark_vocabulary(to, in);
+    remark_vocabulary(to, in, plan);
     remark_reserve(to, in);
     remark_room(to, in, prediction);
     remark_source(to, in);

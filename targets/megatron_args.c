@@ -517,6 +517,16 @@ static const char *slip_of(const char *word, int length)
     return NULL;
 }
 
+/* True of an option that has no value: a flag that is known, or one that is called like one. */
+static bool takes_none(const char *word)
+{
+    static const char *const begins[] = { "--no-", "--disable-", "--use-" };
+    bool called = find_option(word, (int)strlen(word)) != NULL;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        called = called || strncmp(word, begins[i], strlen(begins[i])) == 0;
+    return called;
+}
+
 bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
                     const char *const *words, int count, struct error *err)
 {
@@ -546,7 +556,7 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         size_t letters = strlen(words[i]);
         if (letters > 3 && strcmp(words[i] + letters - 3, ".py") == 0)
             inside = true;
-        bool behind_value = i == 0 || !is_flag(words[i - 1]) || find_option(words[i - 1], (int)strlen(words[i - 1]));
+        bool behind_value = i == 0 || !is_flag(words[i - 1]) || takes_none(words[i - 1]);
         if (inside && behind_value && shell_is_marked(words[i]) && !add_unsaid(out, arena, words[i], err))
             return error_within(err, "%s", name);
         if (!is_flag(words[i]))

@@ -106,7 +106,7 @@ static bool join_evaluated(struct shell *s, struct shell_words *words)
 static bool finish_command(struct shell *s, struct shell_words *words)
 {
     bool evaluates = words->count > 2 && strcmp(words->words[0], "eval") == 0;
-    if (!shell_note_dropped(s, words) || (evaluates && !join_evaluated(s, words)) || !keep_command(s, words))
+    if ((evaluates && !join_evaluated(s, words)) || !keep_command(s, words))
         return false;
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
         if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !run_word(s, words, i))
@@ -301,7 +301,7 @@ static bool simple_command(struct shell *s, bool active)
     }
     if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
         return steer(s, &words) && shell_read_names(s, &words, between);
-    return steer(s, &words) && call(s, &words, &called) && (called || finish_command(s, &words));
+    return steer(s, &words) && shell_note_dropped(s, &words) && call(s, &words, &called) && (called || finish_command(s, &words));
 }
 
 /* One item of case: patterns, and commands that run where none ran before them and one of the patterns fits. */

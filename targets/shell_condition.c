@@ -163,7 +163,8 @@ bool shell_test_sign(struct shell *s, struct shell_words *words)
 
 bool shell_note_dropped(struct shell *s, const struct shell_words *words)
 {
-    static const char *const says[] = { "echo", "printf", NULL };
+    static const char *const says[] = { "echo", "printf", "[", "[[", "test", NULL };
+    int first = words->count > 1 && strcmp(words->words[0], "!") == 0;
     bool options = false;
     for (int i = 0; i < words->count; i++) {
         const char *found = strstr(words->words[i], "--");
@@ -171,7 +172,7 @@ bool shell_note_dropped(struct shell *s, const struct shell_words *words)
     }
     const char *dropped = s->dropped;
     s->dropped = NULL;
-    return !dropped || !options || is_one_of(words->words[0], says) ||
+    return !dropped || !options || is_one_of(words->words[first], says) ||
            shell_note(s, "%s (line %d: what it stands for is not known, and nothing was put in its place)", dropped,
                       s->line);
 }

@@ -108,6 +108,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     s->grown = inner.grown;
     s->unknown = s->unknown || unknown;
     s->argument = inner.argument;
+    s->dropped = inner.dropped;
     if (!ok) {
         text_free(&joined);
         return false;
@@ -408,7 +409,8 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
                            : shell_awaits_value(last, strlen(last), true))) {
         shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument);
         f->begun = true;
-    } else if (nothing && s->unknown && !s->dropped && !is_arguments(from, s->p) &&
+    } else if (nothing && s->unknown && !s->dropped && !is_arguments(from, s->p) && !goes_on(s) &&
+               (length == 0 || strchr(" \t\n", f->text.data[length - 1])) && /* all of a word, not a part of a path */
                !(s->dropped = shell_copy(s, from, (size_t)min_i64(s->p - from, 60)))) {
         return false;
     }

@@ -172,8 +172,10 @@ bool shell_redirection(struct shell *s, bool *found)
         s->p++;
     shell_skip_blank(s, false);
     struct shell_words words = { 0 };
+    const char *dropped = s->dropped;
     if (s->p < s->end && *s->p != '\n' && !shell_word(s, &words, true))
         return false;
+    s->dropped = dropped; /* where output goes says nothing of options */
     if (fed) {
         s->fed = words.count > 0 ? words.words[0] : "";
         s->fed_unknown = words.count > 0 && s->unknown;

@@ -22,7 +22,7 @@ struct combination {
     int tried;   /* its place in the choice's list; -1: it has none yet */
     bool shards; /* weights: what these wait for the closed form does not see */
     bool glanced;
-    bool open;          /* what led by the closed form did not fit, when there was no plan yet */
+    bool open;          /* what led by the closed form did not fit */
     int thrift;         /* what is kept of activations and held of weights falls with it */
     int64_t formula_ns; /* of its best plan by the closed form; 0: none that fits, or none that is of use */
 };

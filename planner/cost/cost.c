@@ -82,12 +82,14 @@ int64_t cost_moved_bytes(const struct graph *graph, const struct plan *plan, con
 }
 
 /* Tells how many times as long a product takes since its vocabulary stays unaligned. */
-static double unpadded_stretch(const struct facts *facts, const struct graph *graph, const struct segment *segment)
+static double unpadded_stretch(const struct facts *facts, const struct graph *graph, const struct segment *segment,
+                               enum dtype dtype)
 {
-    bool unaligned = false;
-    for (int i = 0; i < segment->weight_count && graph->vocab_size % ALIGNED_VOCABULARY != 0; i++)
-        unaligned = unaligned || graph->weights[segment->weight[i].id].valid_rows == graph->vocab_size;
-    return unaligned && facts->framework && segment->kernel == KERNEL_MATMUL ? facts->framework->unpadded_products : 1;
+    double stretch = framework_unpadded(facts->framework, graph->vocab_size, dtype);
+    bool head = false;
+    for (int i = 0; i < segment->weight_count && stretch > 1 && segment->kernel == KERNEL_MATMUL; i++)
+        head = head || graph->weights[segment->weight[i].id].valid_rows == graph->vocab_size;
+    return head ? stretch : 1;
 }
 
 static struct cost compute_cost(const struct facts *facts, const struct program *program, int stage,
@@ -106,7 +108,8 @@ static struct cost compute_cost(const struct facts *facts, const struct program 
         struct cost cost = cost_compute(facts, type, segment, instr->phase, dtype, extents, moved);
         slowest = cost.ns >= slowest.ns ? cost : slowest;
     }
-    slowest.ns = cost_round_ns(unpadded_stretch(facts, program->graph, segment) * (double)slowest.ns);
+    if (slowest.origin != ORIGIN_MEASURED)
+        slowest.ns = cost_round_ns(unpadded_stretch(facts, program->graph, segment, own) * (double)slowest.ns);
     return slowest;
 }
 

@@ -38,8 +38,9 @@ static const struct json_field table[] = {
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "unpadded_products", FIELD_DOUBLE, AT(unpadded_products), .min = 1, .max = 100,
-      .doc = "how many times as long the head's products take where the vocabulary is no multiple of 8, since the "
-             "framework does not pad it; absent: 1, it pads" },
+      .doc =
+          "how many times as long the head's products take where rows of the vocabulary are no multiple of 16 bytes (8 "
+          "words in 16 bit), since the framework does not pad it; absent: 1, it pads" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
       .doc =
           "what the host waits for: a message before it issues what reads it, or each computation, too "
@@ -166,6 +167,19 @@ const struct framework framework_own = {
     .cast.gradient = 4,
     .hash = HASH_START,
 };
+
+int64_t framework_aligned_vocabulary(enum dtype dtype)
+{
+    enum { ALIGNED_BYTES = 16 };
+    return ALIGNED_BYTES / element_bytes(dtype, ELEMENT_ACTIVATION);
+}
+
+double framework_unpadded(const struct framework *framework, int64_t vocabulary, enum dtype dtype)
+{
+    enum { FEW_WORDS = 1024 };
+    bool unaligned = vocabulary >= FEW_WORDS && vocabulary % framework_aligned_vocabulary(dtype) != 0;
+    return framework && unaligned ? framework->unpadded_products : 1;
+}
 
 const struct json_format framework_formats[] = {
     JSON_FORMAT("framework", table, "A framework of the catalogue, or of a file that `--framework` names."),

@@ -28,9 +28,6 @@ struct unfused_bytes {
     int64_t forward, backward;
 };
 
-/* Rows of 16 bits are aligned for products where they have so many elements or a multiple of it. */
-enum { ALIGNED_VOCABULARY = 8 };
-
 struct framework {
     const char *name, *description, *source;
     const char *like;          /* the framework whose numbers hold where this one has none; NULL: none */
@@ -53,8 +50,7 @@ struct framework {
     double compute_beside_transfers, transfers_beside_compute; /* slow-down of one by the other; at least 1 */
     struct cast_bytes cast;
     double passes;            /* over memory for one of a fused element-wise kernel; at least 1 */
-    double unpadded_products; /* how many times as long products take whose vocabulary is no multiple of
-                                 ALIGNED_VOCABULARY and stays so; at least 1 */
+    double unpadded_products; /* how many times as long products take whose vocabulary stays unaligned; at least 1 */
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     struct unfused_bytes clamp, expert_bias; /* of an element that a clamped gate or an expert's last product gives */
@@ -70,6 +66,12 @@ struct framework {
 };
 /* The planner's own executor: this holds where a file says nothing. */
 extern const struct framework framework_own;
+/* Gives the words to a multiple of which a vocabulary is to be padded so that its products are fast: rows of 16 bytes.
+ */
+int64_t framework_aligned_vocabulary(enum dtype dtype);
+/* Tells how many times as long a product takes for the vocabulary that the framework leaves as it is. Few words, as
+ * classes are, cost nothing either way. */
+double framework_unpadded(const struct framework *framework, int64_t vocabulary, enum dtype dtype);
 /* Reads a framework; strings are kept in the arena. The name is the file's without its ending. Members that the text
  * lacks are those of `like`, the framework that it names; NULL: as of one that names none. */
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,

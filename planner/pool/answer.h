@@ -191,7 +191,7 @@ struct shortage {
 struct search_result {
     struct arena arena;
     bool feasible;
-    bool beaten;     /* what the walk finds shortest was left as not worth it (options.worth_ns), whether it fits or not */
+    bool beaten;     /* before any plan one was left as not worth it (options.worth_ns), whether it fits or not */
     const char *why; /* the space has no configuration: what does not divide, and what to type; else NULL */
     int plan_count;  /* best first by simulated step; at most options.top */
     struct search_plan *plans;
