@@ -113,11 +113,12 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     struct launch_context context = context_on(in, in->cluster);
     context.graph = graph;
     const struct launch plain = plain_launch(space, &context);
-    static const char *const whatever[] = { "model", "optimizer", "nodes", "dtype" }; /* is chosen, they hold or not */
+    /* These rules hold or not whatever plan is chosen, so that a job that breaks one needs no search. */
+    static const char *const asked_first[] = { "model", "optimizer", "nodes", "dtype" };
     bool good = true;
     for (const struct target_rule *rule = target->rules; rule->name && good; rule++)
-        for (size_t i = 0; i < sizeof whatever / sizeof *whatever && good; i++)
-            good = strcmp(rule->name, whatever[i]) != 0 || keeps_rule(target, rule, &plain, &context, err);
+        for (size_t i = 0; i < sizeof asked_first / sizeof *asked_first && good; i++)
+            good = strcmp(rule->name, asked_first[i]) != 0 || keeps_rule(target, rule, &plain, &context, err);
     graph_free(graph);
     return good;
 }

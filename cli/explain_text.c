@@ -130,7 +130,7 @@ static void print_memory(const struct cli *cli, const struct account *a)
             text_bytes(next_cell(&row), a->host_bytes[s]);
         print_row(cli, row.cells, row.count, 11);
         if (left < 0)
-            fprintf(cli->out, "         DOES NOT FIT: what is left is missing\n");
+            fprintf(cli->out, "         DOES NOT FIT: what stands under left is missing\n");
     }
     if (!a->fits && account_left_bytes(a, a->full_stage) >= 0)
         fprintf(cli->out, "         DOES NOT FIT: hosts have less memory than that\n");

@@ -54,8 +54,7 @@ static struct search_result *look(struct inputs *in, const struct target *target
     return NULL;
 }
 
-/* The model of the plan, as it can be typed: a launch that described one names it, and there is no file of that name.
- */
+/* Gives the plan's model as it can be typed. Of a launch that describes its own the plan has a name, and no file. */
 static const char *typed_model(struct inputs *in)
 {
     const char *source = in->plan_file->context.model.source, *names[256];

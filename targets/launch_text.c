@@ -91,6 +91,11 @@ static void add_degrees(struct text *out, const struct launch *launch)
     text_add(out, "\n");
 }
 
+const char *launch_text_priced_by(const struct target *target, const struct launch_context *context)
+{
+    return context->framework ? context->framework : target->framework;
+}
+
 void launch_text_readme(struct text *out, const struct target *target, const struct launch *launch,
                         const struct launch_context *context)
 {
@@ -116,7 +121,7 @@ void launch_text_readme(struct text *out, const struct target *target, const str
     if (scores > 0)
         text_printf(out, "- with %s of attention's scores for each block and micro-batch: nothing fuses it here\n",
                     text_bytes(number, scores));
-    const char *framework = context->framework ? context->framework : target->framework;
+    const char *framework = launch_text_priced_by(target, context);
     text_printf(out, "- of the framework `%s` (`cleave plan --framework %s`)\n", framework, framework);
 }
 

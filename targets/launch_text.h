@@ -39,6 +39,8 @@ void launch_text_name(struct text *out, const char *name);
 void launch_text_model(struct text *out, const struct launch_context *context, const char *instead);
 /* "llama-3-70b on 64 h100-sxm". */
 void launch_text_title(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* Names the framework by whose facts the step of the context is predicted. */
+const char *launch_text_priced_by(const struct target *target, const struct launch_context *context);
 /* README: title, release, the decisions, the predicted step and memory by stage. */
 void launch_text_readme(struct text *out, const struct target *target, const struct launch *launch,
                         const struct launch_context *context);

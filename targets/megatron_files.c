@@ -30,8 +30,7 @@ void megatron_put_readme(struct text *out, const struct target *target, const st
         text_printf(out, "Predicted: a step of %s", text_duration_ns(words, context->step_ns));
         text_printf(out, ", %.0f tokens/s",
                     (double)launch->batch * (double)launch->sequence * 1e9 / (double)context->step_ns);
-        text_printf(out, ", priced by the facts of `%s`.\n\n",
-                    context->framework ? context->framework : target->framework);
+        text_printf(out, ", priced by the facts of `%s`.\n\n", launch_text_priced_by(target, context));
     }
     if (context->peak_bytes && context->stage_count > 0) {
         text_add(out, "Memory of one device, predicted:\n\n| pipeline stage | peak |\n|---|---|\n");

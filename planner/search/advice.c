@@ -29,9 +29,9 @@ static struct search_options narrow_options(const struct search_options *options
     };
     narrowed.calls.progress = NULL;
     allowed_narrow(&narrowed.space.zero, 3);
+    /* blocks that are computed again keep less, layers need less at a time */
     if (narrowed.space.recompute.count != 2 || !allowed_has(&narrowed.space.recompute, RECOMPUTE_BLOCK))
-        allowed_narrow(&narrowed.space.recompute,
-                       RECOMPUTE_FULL); /* the one keeps less, the other needs less at a time */
+        allowed_narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
     allowed_narrow(&narrowed.space.excepted, 0);
     allowed_narrow(&narrowed.space.offload,
                    allowed_has(&narrowed.space.offload, OFFLOAD_ALL) ? OFFLOAD_ALL : OFFLOAD_BOTH);
