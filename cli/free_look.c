@@ -50,7 +50,6 @@ void free_look_begin(struct free_look *look, const struct inputs *in, const stru
     look->begun = true;
     if (!look->timed && workers_at_once(&options->calls.workers) > 1) {
         own->calls.progress = NULL; /* is told by one thread */
-        own->calls.workers = (struct workers){ 0 };
         look->apart = thread_start(&look->thread, look_around, look, "a look at plans without limits", NULL);
     }
 }

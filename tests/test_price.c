@@ -1,4 +1,5 @@
 /* Prices: that a resized program gives what lowering gives, over the zoo. */
+#include "planner/tables/least.h"
 #include "planner/estimate/assemble.h"
 #include "planner/space/config_name.h"
 #include "planner/estimate/estimate.h"
@@ -61,7 +62,29 @@ static void same_tables(const struct price_table *a, const struct price_table *b
     ck_assert_msg(a->send_ns == b->send_ns && a->base_bytes == b->base_bytes, "%s: send or workspace", what);
 }
 
-/* Every few configurations, of shares half as many, priced by one book that grows, and by a book of their own. */
+/* The pieces of several threads, the last first. */
+static void backwards(void *self, int count, void (*body)(void *context, int index), void *context)
+{
+    (void)self;
+    for (int i = count - 1; i >= 0; i--)
+        body(context, i);
+}
+
+/* Prices what the next configurations ask for at once. */
+static void price_next(struct workbench *bench, const struct world *w, int first, int stride)
+{
+    struct ahead ahead;
+    ck_assert(ahead_open(&ahead, bench));
+    for (int i = first; i < w->config_count && i < first + 8 * stride; i += stride) {
+        ahead_table(&ahead, &w->configs[i], i % 3 == 0);
+        least_ahead(&ahead, &w->configs[i]);
+    }
+    ck_assert_int_gt(ahead.count, 0);
+    ahead_price(&ahead);
+}
+
+/* Every few configurations, of shares half as many, priced by one book that grows, by a book of their own, and by one
+ * that has little room and is asked ahead. */
 START_TEST(resized_programs_price_like_lowered_ones)
 {
     const struct instance *in = &instances[_i];
@@ -76,8 +99,11 @@ START_TEST(resized_programs_price_like_lowered_ones)
     world_start(&w);
     ck_assert(workbench_open(&cramped, w.model, &w.facts, &w.space, &err));
     cramped.book.sample_room_bytes = 1 << 20; /* of a few samples, so that the others go again and again */
+    cramped.book.workers = (struct workers){ .each = backwards, .threads = 3 };
     const int stride = in->stride * (share_stride() > 1 ? 2 : 1);
     for (int i = 0; i < w.config_count; i += stride) {
+        if (i % (8 * stride) == 0)
+            price_next(&cramped, &w, i, stride);
         const struct price_table *kept = NULL, *fresh = NULL, *again = NULL;
         struct workbench alone;
         char what[200];

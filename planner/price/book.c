@@ -2,6 +2,7 @@
 #include "planner/price/book.h"
 #include "base/num.h"
 #include "models/model.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* Folds the model to two copies of each block, which give a layer its like before and behind it. */
@@ -41,8 +42,11 @@ bool price_book_open(struct price_book *book, const struct model *model, const s
 
 void price_book_close(struct price_book *book)
 {
-    for (struct sample_place *place = book->places; place; place = place->next)
+    for (struct sample_place *place = book->places, *next; place; place = next) {
+        next = place->next;
         sample_free(place->sample);
+        free(place);
+    }
     memo_free(&book->shapes);
     for (size_t i = 0; i < sizeof book->kept / sizeof *book->kept; i++)
         graph_free(book->kept[i].graph);
@@ -61,7 +65,9 @@ static bool is_graph_of(const struct kept_graph *kept, int64_t batch, const stru
     return kept->graph && kept->graph->batch == batch && kept->vocab_multiple == key->vocab_multiple;
 }
 
-static const struct graph *want_graph(struct price_book *book, const struct price_key *key, struct error *err)
+/* Sets *out to a graph of the key's sizes, which stays until the next batch; without a batch, for a while. */
+static bool want_graph(const struct graph **out, struct price_book *book, const struct price_key *key, bool *full,
+                       struct error *err)
 {
     enum { KEPT = sizeof book->kept / sizeof *book->kept, FEW = 4, FEW_CLASSES = 64 };
     int64_t batch = sample_micro_batches(key) * mesh_data(&key->mesh) * key->micro;
@@ -70,32 +76,24 @@ static const struct graph *want_graph(struct price_book *book, const struct pric
         at++;
     struct kept_graph wanted = book->kept[at];
     if (!is_graph_of(&wanted, batch, key)) {
+        if (full && wanted.graph && wanted.batch == book->batches)
+            return *full = true;
         graph_free(wanted.graph);
         wanted = (struct kept_graph){ .vocab_multiple = key->vocab_multiple };
     }
+    wanted.batch = book->batches;
     memmove(&book->kept[1], &book->kept[0], (size_t)at * sizeof wanted);
     book->kept[0] = wanted;
     if (!wanted.graph &&
         !graph_build(&book->kept[0].graph, book->folded, batch, book->sequence, key->vocab_multiple, err))
-        return NULL;
-    if (book->kept[0].graph->class_count == book->class_count)
-        return book->kept[0].graph;
-    fail_kind(err, ERROR_BUG, "search: the folded model does not have all %d classes of layers", book->class_count);
-    return NULL;
+        return false;
+    *out = book->kept[0].graph;
+    return (*out)->class_count == book->class_count ||
+           fail_kind(err, ERROR_BUG, "search: the folded model does not have all %d classes of layers",
+                     book->class_count);
 }
 
-static struct sample_place *new_place(struct price_book *book)
-{
-    struct sample_place *place = arena_alloc(&book->arena, 1, sizeof *place);
-    if (place) {
-        place->next = book->places;
-        book->places = place;
-    }
-    return place;
-}
-
-/* Lets the longest unused go when all take too much memory: models of thousands of layers have such samples. */
-static void make_room(struct price_book *book)
+void book_make_room(struct price_book *book)
 {
     while (book->sample_bytes > book->sample_room_bytes) {
         struct sample_place *oldest = NULL;
@@ -109,13 +107,15 @@ static void make_room(struct price_book *book)
 }
 
 bool book_look_up(struct wanted *out, struct price_book *book, const struct price_key *key,
-                  const struct plan_layer *layer, int stages, struct error *err)
+                  const struct plan_layer *layer, int stages, bool *full, struct error *err)
 {
     bool known;
     int64_t words[SAMPLE_SHAPE_WORDS];
-    const struct graph *graph = want_graph(book, key, err);
-    if (!graph)
+    const struct graph *graph = NULL;
+    if (!want_graph(&graph, book, key, full, err))
         return false;
+    if (!graph)
+        return true;
     *out = (struct wanted){
         .shape = { .mesh = key->mesh,
                    .layer = *layer,
@@ -128,7 +128,7 @@ bool book_look_up(struct wanted *out, struct price_book *book, const struct pric
                    .dtype = book->dtype,
                    .optimizer = book->optimizer,
                    .clips = book->clips },
-        .graph = graph, /* of which a table has two at most, so that none of them has to go meanwhile */
+        .graph = graph,
         .use = ++book->uses,
     };
     size_t count = (size_t)sample_shape_words(&out->shape, words);
@@ -136,35 +136,44 @@ bool book_look_up(struct wanted *out, struct price_book *book, const struct pric
     return out->at || fail_memory(err);
 }
 
-/* Finds one that was lowered for other sizes, or lowers a new one. No two threads may want the same shape at once. */
+uint64_t book_family(const struct wanted *wanted)
+{
+    int64_t words[SAMPLE_SHAPE_WORDS];
+    struct sample_shape shape = wanted->shape;
+    shape.loss_chunks = 0;
+    return hash_words(HASH_START, words, (size_t)sample_shape_words(&shape, words));
+}
+
 bool book_provide(struct wanted *wanted, struct error *err)
 {
     while (*wanted->at && (*wanted->at)->sample &&
            !sample_resize((*wanted->at)->sample, wanted->graph, &wanted->shape.mesh))
         wanted->at = &(*wanted->at)->alike;
     wanted->opened = !*wanted->at || !(*wanted->at)->sample;
+    if (wanted->opened && !sample_open(&wanted->sample, wanted->graph, &wanted->shape, err))
+        return false;
+    if (!*wanted->at && !(*wanted->at = calloc(1, sizeof **wanted->at))) {
+        sample_free(wanted->sample);
+        wanted->sample = NULL;
+        return fail_memory(err);
+    }
     if (wanted->opened)
-        return sample_open(&wanted->sample, wanted->graph, &wanted->shape, err);
+        (*wanted->at)->sample = wanted->sample;
     wanted->sample = (*wanted->at)->sample;
     (*wanted->at)->used = wanted->use;
     return true;
 }
 
-/* Takes a new sample over, whose prices were taken. */
-bool book_keep(struct price_book *book, struct wanted *wanted, struct error *err)
+void book_keep(struct price_book *book, struct wanted *wanted)
 {
-    struct sample_place *place;
-    if (!wanted->opened || !wanted->sample)
-        return true;
-    make_room(book);
-    if (!*wanted->at && !(*wanted->at = new_place(book))) {
-        sample_free(wanted->sample);
-        return fail_memory(err);
+    struct sample_place *place = wanted->opened && wanted->sample ? *wanted->at : NULL;
+    if (!place)
+        return;
+    if (!place->listed) {
+        place->next = book->places;
+        book->places = place;
+        place->listed = true;
     }
-    place = *wanted->at;
-    place->sample = wanted->sample;
     place->bytes = sample_bytes(place->sample);
-    place->used = wanted->use;
     book->sample_bytes += place->bytes;
-    return true;
 }

@@ -4,8 +4,7 @@
 #include "planner/price/price.h"
 #include "base/num.h"
 #include "planner/price/book.h"
-#include "planner/price/known.h"
-#include <math.h>
+#include "planner/price/columns.h"
 #include <string.h>
 
 int price_strategy(const struct price_table *table, const struct plan_layer *layer)
@@ -27,9 +26,6 @@ struct least_price price_least(const struct price_table *table, int class_index,
     }
     return least;
 }
-
-/* These are the kinds of prices.def. */
-enum { OTHER, KEPT, LEAST, JUDGED };
 
 static int64_t pick(int64_t a, int64_t b, bool most)
 {
@@ -136,185 +132,6 @@ const struct price_table *price_of_plan_stage(const struct price_table *table, c
     return price_of_meshes(table, table->reversed ? table->mesh_count - first - replicas : first, shape);
 }
 
-/* Merges the prices of layers of one class, which differ only at the ends of the chain: the dearer one speaks for all,
- * but where a bound is asked the cheaper one. */
-static void merge_price(struct layer_price *into, const struct layer_price *price)
-{
-#define PRICE(member, kind) into->member = pick(into->member, price->member, kind != LEAST);
-#include "planner/price/prices.def"
-#undef PRICE
-}
-
-/* Puts gathers at the place of use onto the compute path, since nothing hides them. */
-static struct layer_price without_prefetch(struct layer_price p)
-{
-    p.forward_ns += p.gather_forward_ns;
-    p.backward_ns += p.gather_backward_ns;
-    p.gradient_ns += p.gather_backward_ns;
-    p.step_ns += p.gather_once_ns;
-    p.gather_once_ns = p.rest_forward_ns = p.rest_backward_ns = 0;
-    p.gather_forward_ns = p.gather_backward_ns = p.tied_gather_forward_ns = p.tied_gather_backward_ns =
-        p.tied_gather_once_ns = 0;
-    return p;
-}
-
-/* Slows the path beside the lane. Of what it moves then, t times as long as alone, computations do one part in c: they
- * lose t (1 - 1 / c) of each ns alone; transfers lose what they share of links. It is no more than all of it, so that
- * no prefetch is longer than none. Where transfers outlast computations it is too much, by up to 40 % of a step; a loss
- * that ends there chose no better. */
-static struct layer_price beside_transfers(struct layer_price p, const struct facts *facts)
-{
-    double compute, transfers;
-    facts_slow_down(facts, 1, &compute, &transfers); /* the facts are one type's */
-    double loss = transfers * (1 - 1 / compute);
-    int64_t lane_loss_ppm = (int64_t)(1e6 * fmin(transfers - 1, 1)); /* as is_beyond() of the walk expects */
-    p.forward_ns += (int64_t)(fmin(loss + 1e-6 * (double)p.path_loss_forward_ppm, 1) * (double)p.gather_forward_ns);
-    p.backward_ns += (int64_t)(fmin(loss + 1e-6 * (double)p.path_loss_backward_ppm, 1) *
-                               (double)(p.gather_backward_ns + p.reduce_ns));
-    p.lane_loss_forward_ppm += lane_loss_ppm;
-    p.lane_loss_backward_ppm += lane_loss_ppm;
-    return p;
-}
-
-static enum sample_part part_of(const struct price_key *key)
-{
-    if (key->bytes)
-        return key->bound_only ? SAMPLE_PATH_AND_BYTES : SAMPLE_BYTES;
-    return key->bound_only ? SAMPLE_PATH : SAMPLE_WHOLE;
-}
-
-/* Lets a rank that shares nothing speak in a bound for those that do: what sharding moves is not on the path, and it
- * saves no more of that than the adding to gradients. It saves this of all weights where others than the ranks of the
- * experts share. */
-static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
-{
-    bool path = part_of(key) == SAMPLE_PATH, all = false;
-    for (int i = 0; i < key->mesh.atom_count; i++)
-        all = all || (key->mesh.size[i] > 1 && dimensions[key->mesh.dim[i]]->shard &&
-                      !dimension_prefers(dimensions[key->mesh.dim[i]], TAG_EXPERT));
-    *sharded = path && layer->zero > 0 && all;
-    struct price_key own = path && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
-    own.accumulates = key->accumulates && !*sharded;
-    return own;
-}
-
-/* A strategy that is priced. sharded: ranks share the weights that its one rank has. whole: where the loss is cut into
- * chunks it is priced whole, too, since a stage may end between the product and it. */
-struct pricing {
-    int strategy;
-    struct price_key own;
-    bool sharded, good;
-    struct wanted sample, whole;
-    struct error err;
-};
-/* Those that are priced at once. */
-struct wave {
-    struct price_table *table;
-    struct price_book *book;
-    const struct price_key *key;
-    struct pricing *jobs;
-    int count;
-};
-
-static bool prepare_job(struct wave *wave, struct pricing *job, int strategy, struct error *err)
-{
-    struct plan_layer layer = wave->table->strategies[strategy].layer;
-    *job = (struct pricing){ .strategy = strategy };
-    job->own = key_of_one(wave->key, &layer, &job->sharded);
-    layer.zero = job->sharded ? 0 : layer.zero;
-    if (job->own.alone)
-        memcpy(layer.dim, job->own.mesh.dim, sizeof layer.dim);
-    struct price_key whole = job->own;
-    whole.loss_chunks = 1;
-    return (wave->key->loss_chunks < 2 || book_look_up(&job->whole, wave->book, &whole, &layer, 1, err)) &&
-           book_look_up(&job->sample, wave->book, &job->own, &layer, 1, err);
-}
-
-static void price_job(void *context, int index, int lane)
-{
-    struct wave *wave = context;
-    struct pricing *job = &wave->jobs[index];
-    struct price_table *table = wave->table;
-    const struct price_key *key = wave->key;
-    const struct facts *facts = wave->book->facts;
-    struct kernel_costs *kernels = wave->book->kernels[lane];
-    const struct graph *graph = job->sample.graph;
-    const struct layer_price *whole = NULL;
-    int64_t workspace_bytes = 0;
-    job->good = (key->loss_chunks < 2 || book_provide(&job->whole, &job->err)) && book_provide(&job->sample, &job->err);
-    if (!job->good)
-        return;
-    if (key->loss_chunks > 1)
-        whole = sample_prices(job->whole.sample, facts, kernels, job->own.accumulates, part_of(key), &workspace_bytes);
-    const struct layer_price *by_layer = sample_prices(job->sample.sample, facts, kernels, job->own.accumulates,
-                                                       part_of(key), &table->workspace_bytes[job->strategy]);
-    if (job->sharded)
-        sample_join_shards(job->sample.sample);
-    for (int l = 0; l < graph->layer_count; l++) {
-        struct layer_price price =
-            beside_transfers(key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]), facts);
-        if (job->sharded)
-            price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
-        int class_index = graph->layers[l].class_index;
-        if (whole) {
-#define PRICE(member, kind) price.member = kind == LEAST ? min_i64(price.member, whole[l].member) : price.member;
-#include "planner/price/prices.def"
-#undef PRICE
-        }
-        merge_price(&table->prices[class_index * table->strategy_count + job->strategy], &price);
-    }
-}
-
-/* True when the last one wants a sample that another one wants, too: ranks that share nothing have one for several. */
-static bool meets(const struct wave *wave, const struct pricing *last)
-{
-    for (const struct pricing *job = wave->jobs; job < last; job++)
-        if (job->sample.at == last->sample.at)
-            return true;
-    return false;
-}
-
-static bool price_wave(struct wave *wave, struct error *err)
-{
-    struct price_book *book = wave->book;
-    for (int lane = 0; lane < min_i64(workers_at_once(&book->workers), wave->count); lane++)
-        if (!book->kernels[lane] && !(book->kernels[lane] = arena_alloc(&book->arena, 1, sizeof *book->kernels[lane])))
-            return fail_memory(err);
-    workers_share(&book->workers, wave->count, price_job, wave);
-    bool good = true;
-    for (int i = 0; i < wave->count; i++) {
-        struct pricing *job = &wave->jobs[i];
-        bool kept = book_keep(book, &job->whole, &job->err);
-        kept = book_keep(book, &job->sample, &job->err) && kept;
-        good = good && ((job->good && kept) || fail_with(err, &job->err));
-    }
-    return good;
-}
-
-/* Prices strategies, but for those that are known (strategies). */
-static bool price_strategies(struct price_table *table, struct price_book *book, const struct price_key *key,
-                             const bool *known, struct error *err)
-{
-    int most = workers_at_once(&book->workers) > 1 ? WORKERS_MOST_AT_ONCE : 1; /* some take longer than others */
-    for (int i = 0; i < table->strategy_count;) {
-        struct pricing jobs[WORKERS_MOST_AT_ONCE];
-        struct wave wave = { table, book, key, jobs, 0 };
-        for (; i < table->strategy_count && wave.count < most; i++) {
-            struct pricing *job = &jobs[wave.count];
-            if (known[i])
-                continue;
-            if (!prepare_job(&wave, job, i, err))
-                return false;
-            if (meets(&wave, job))
-                break;
-            wave.count++;
-        }
-        if (!price_wave(&wave, err))
-            return false;
-    }
-    return true;
-}
-
 /* Prices the first layer's output, sent to a second stage by the same lowering. */
 static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
                        struct error *err)
@@ -322,16 +139,17 @@ static bool price_send(struct price_table *table, struct price_book *book, const
     struct wanted sent;
     struct plan_layer plain = { .slices = 1 };
     memcpy(plain.dim, key->mesh.dim, sizeof plain.dim);
-    if (part_of(key) != SAMPLE_WHOLE || 2 * mesh_ranks(&key->mesh) > book->facts->cluster->device_count)
+    if (columns_part(key) != SAMPLE_WHOLE || 2 * mesh_ranks(&key->mesh) > book->facts->cluster->device_count)
         return true; /* no devices are left for a stage behind */
-    if (!book_look_up(&sent, book, key, &plain, 2, err))
+    if (!book_look_up(&sent, book, key, &plain, 2, NULL, err))
         return false;
     if (sent.graph->layer_count < 2)
         return true;
     if (!book_provide(&sent, err))
         return false;
     table->send_ns = sample_send_ns(sent.sample, book->facts, &table->send_ends_ns, &table->send_bytes);
-    return book_keep(book, &sent, err);
+    book_keep(book, &sent);
+    return true;
 }
 
 /* Prices the exchange of the norm: one number of each rank, whatever the configuration, since all use all devices. */
@@ -365,10 +183,6 @@ static bool open_table(struct price_table *table, struct arena *arena, const str
     table->workspace_bytes = arena_alloc(arena, (size_t)count, sizeof *table->workspace_bytes);
     if (!table->prices || !table->workspace_bytes)
         return fail_memory(err);
-    for (int i = 0; i < book->class_count * count; i++) { /* more than any: the first member takes its place */
-        struct layer_price *price = &table->prices[i];
-        price->least_forward_ns = price->least_input_ns = price->least_weight_ns = INT64_MAX;
-    }
     return true;
 }
 
@@ -400,23 +214,36 @@ static bool price_all(struct price_table *table, struct arena *arena, struct pri
     size_t most = 2 * (size_t)count;
     struct strategy *all = arena_alloc(arena, most, sizeof *all);
     int *plain = arena_alloc(arena, most, sizeof *plain);
-    bool *known = arena_alloc(arena, most, sizeof *known);
-    if (!all || !plain || !known)
+    if (!all || !plain)
         return fail_memory(err);
-    int added = add_plain(all, plain, strategies, count, part_of(key) == SAMPLE_WHOLE);
-    if (!open_table(table, arena, book, all, added, err))
+    int added = add_plain(all, plain, strategies, count, columns_part(key) == SAMPLE_WHOLE);
+    struct price_order order = { .key = *key, .facts = book->facts, .strategies = all, .count = added };
+    if (!open_table(table, arena, book, all, added, err) || !columns_make(book, &order, 1, err))
         return false;
     for (int i = 0; i < added; i++)
-        known[i] = price_known(table, i, book, key);
-    if (!price_strategies(table, book, key, known, err))
-        return false;
-    for (int i = 0; i < added; i++) {
-        for (int c = 0; !known[i] && plain[i] >= 0 && c < table->class_count; c++)
+        columns_take(table, i, book, key);
+    for (int i = 0; i < count; i++)
+        for (int c = 0; plain[i] >= 0 && c < table->class_count; c++)
             keep_times(&table->prices[c * added + i], price_at(table, c, plain[i]), key->loss_chunks > 1);
-        if (!known[i])
-            price_know(book, key, table, i);
-    }
     return true;
+}
+
+void price_ahead(struct price_book *book, const struct price_order *orders, int count)
+{
+    struct arena scratch = { 0 };
+    struct error err = { 0 };
+    struct price_order *all = arena_alloc(&scratch, (size_t)count, sizeof *all);
+    for (int i = 0; all && i < count; i++) {
+        all[i] = orders[i];
+        struct strategy *own = arena_alloc(&scratch, 2 * (size_t)orders[i].count, sizeof *own);
+        int *plain = arena_alloc(&scratch, 2 * (size_t)orders[i].count, sizeof *plain);
+        bool keeps = columns_part(&orders[i].key) == SAMPLE_WHOLE;
+        all[i].count = own && plain ? add_plain(own, plain, orders[i].strategies, orders[i].count, keeps) : 0;
+        all[i].strategies = own;
+    }
+    if (all)
+        columns_make(book, all, count, &err);
+    arena_free(&scratch);
 }
 
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
@@ -433,7 +260,7 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
     arena_free(&scratch);
-    if (good && book->clips && part_of(key) == SAMPLE_WHOLE)
+    if (good && book->clips && columns_part(key) == SAMPLE_WHOLE)
         table.norm_exchange_ns = norm_exchange_ns(book);
     if (!good || !price_send(&table, book, key, err))
         return false;

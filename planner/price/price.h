@@ -161,7 +161,7 @@ struct kernel_costs {
     } at[1 << 12];
 };
 /* Keeps lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for,
- * then only resized. Not for several threads, but its workers price strategies at once. */
+ * then only resized. Not for several threads, but its workers price strategies at once (columns.h). */
 struct price_book {
     struct arena arena;
     const struct model *model; /* borrowed, as facts */
@@ -174,26 +174,38 @@ struct price_book {
     struct model *folded;
     struct kept_graph {
         struct graph *graph;
-        int64_t vocab_multiple;
+        int64_t vocab_multiple, batch; /* batch: the last one that looked it up */
     } kept[32];         /* the folded model for the batches and paddings last asked for, the newest first */
     struct memo shapes; /* the first place of each, for samples */
     struct sample_place {
         struct sample_place *next, *alike; /* of all; of one shape, whose samples differ in what no resizing changes */
         struct sample *sample;             /* NULL: it had to go */
+        bool listed;                       /* among all */
         size_t bytes;
         int64_t used; /* by which of all uses it was last */
     } * places;
-    int64_t uses;
+    int64_t uses, batches;
     size_t sample_bytes, sample_room_bytes; /* what samples take together, and before the longest unused go */
     struct workers workers; /* borrowed, of who opened it; without them one strategy is priced after the other */
     struct kernel_costs *kernels[WORKERS_MOST_AT_ONCE]; /* by lane, in the arena; NULL: none yet */
-    uint64_t rates;    /* the number of the facts; those with the same one differ in memory alone. 0: they have none */
-    struct memo known; /* known.h */
+    int64_t rates;     /* the number of the facts; those with the same one differ in memory alone */
+    int64_t nameless;  /* facts so far that had no number, and were given one below 0 */
+    struct memo known; /* columns.h */
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
                      int64_t sequence, enum dtype dtype, const struct optimizer *optimizer, bool clips,
                      struct error *err);
 void price_book_close(struct price_book *book);
+/* Strategies that are to be priced for a key, on devices of these facts. All is borrowed. */
+struct price_order {
+    struct price_key key;
+    const struct facts *facts;
+    const struct strategy *strategies; /* (count) */
+    int count;
+};
+/* Prices what such tables are made of on the book's workers, all at once, so that price_layers() finds it. What fails
+ * is left to price_layers(), which says why. */
+void price_ahead(struct price_book *book, const struct price_order *orders, int count);
 /**
  * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the
  * table's arrays are borrowed from the caller and the arena. Fails when lowering does.

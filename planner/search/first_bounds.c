@@ -2,6 +2,7 @@
  */
 #include "base/num.h"
 #include "planner/search/propose_parts.h"
+#include "planner/tables/ahead.h"
 #include <stdlib.h>
 
 void first_bounds_record(struct run *run, int config, enum config_fate fate)
@@ -78,6 +79,19 @@ static bool open_lists(struct run *run)
     return (certificate->records && !arena_failed(&run->arena)) || fail_memory(run->err);
 }
 
+/* Prices at once what the next configurations are bounded by, so many that threads are busy, and few where time may be
+ * over meanwhile. */
+static void price_next(struct run *run, int first)
+{
+    enum { NEXT = AHEAD_MOST / 2 };
+    struct ahead ahead;
+    if (first % NEXT != 0 || !ahead_open(&ahead, &run->bench))
+        return;
+    for (int i = first; i < min_int(run->config_count, first + NEXT); i++)
+        ahead_table(&ahead, &run->configs[i], true);
+    ahead_price(&ahead);
+}
+
 bool first_bounds_all(struct run *run)
 {
     run->result->certificate.ideals = chain_ideals(&run->bench.chain);
@@ -85,9 +99,11 @@ bool first_bounds_all(struct run *run)
         return false;
     /* With a limit chance says which are seen; 17,640 take 0.3 s. Of large spaces the narrower part was searched. */
     bool is_large = run->config_count > LARGE_SPACE;
-    for (int i = 0; i < run->config_count && !(is_large ? run_stops(run) : run_is_cancelled(run)); i++)
+    for (int i = 0; i < run->config_count && !(is_large ? run_stops(run) : run_is_cancelled(run)); i++) {
+        price_next(run, i);
         if (!bound_config(run, i))
             return false;
+    }
     return true;
 }
 

@@ -29,6 +29,20 @@ static bool choose_table(struct run *run, struct job *job)
     return !job->whole || workbench_table(&run->bench, config, false, &job->table, run->err);
 }
 
+/* Prices at once what choose_table() is going to ask for. */
+static void price_wave(struct run *run, const struct job *jobs, int count)
+{
+    struct ahead ahead;
+    if (!ahead_open(&ahead, &run->bench))
+        return;
+    for (int i = 0; i < count; i++)
+        if (!jobs[i].done && jobs[i].by_least && !jobs[i].least)
+            least_ahead(&ahead, &run->configs[jobs[i].config]);
+        else if (!jobs[i].done)
+            ahead_table(&ahead, &run->configs[jobs[i].config], false);
+    ahead_price(&ahead);
+}
+
 /* Gives the index of an earlier job of the wave that differs in its prefetch alone, which is the same problem by what
  * strategies cost at least; -1 where there is none. */
 static int find_like(const struct run *run, const struct job *jobs, int index)
@@ -94,6 +108,7 @@ static void count_work(struct run *run, const struct partition_result *result)
 bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_ns, int64_t gap_ppm)
 {
     for (int left = count; left > 0;) {
+        price_wave(run, jobs, count);
         for (int i = 0; i < count; i++) {
             if (!jobs[i].done && !prepare_job(run, &jobs[i], below_ns, gap_ppm))
                 return false;

@@ -24,13 +24,12 @@ static bool recompute_alike(const struct plan_layer *a, const struct plan_layer 
 }
 
 /* Lists strategies of the configuration, if they differ in ZeRO and recomputation alone; else their number is 0. */
-static bool list_strategies(struct workbench *bench, const struct config *config, struct strategy **out, int *count)
+static bool list_strategies(const struct workbench *bench, struct arena *arena, const struct config *config,
+                            struct strategy **out, int *count)
 {
-    *count = space_strategies(bench->space, &config->mesh, NULL);
-    *out = arena_alloc(&bench->arena, (size_t)*count, sizeof **out);
-    if (!*out)
+    struct price_key key = { .mesh = config->mesh };
+    if (!workbench_strategies(bench, arena, &key, out, count))
         return false;
-    space_strategies(bench->space, &config->mesh, *out);
     for (int i = *count - 1; i >= 0 && *count > 0; i--) {
         const struct plan_layer *layer = &(*out)[i].layer;
         struct plan_layer plain = {
@@ -53,12 +52,12 @@ static int most_zero(const struct strategy *strategies, int count, const struct 
     return most;
 }
 
-static bool list_ends(struct workbench *bench, const struct strategy *strategies, int count, const struct mesh *mesh,
+static bool list_ends(struct arena *arena, const struct strategy *strategies, int count, const struct mesh *mesh,
                       struct ends *ends)
 {
     *ends = (struct ends){ .each = mesh_shards(mesh) > 1 ? 2 : 1,
-                           .first = arena_alloc(&bench->arena, (size_t)count + 1, sizeof *ends->first),
-                           .list = arena_alloc(&bench->arena, 2 * (size_t)count + 1, sizeof *ends->list) };
+                           .first = arena_alloc(arena, (size_t)count + 1, sizeof *ends->first),
+                           .list = arena_alloc(arena, 2 * (size_t)count + 1, sizeof *ends->list) };
     for (int i = 0; ends->first && ends->list && i < count; i++) {
         struct plan_layer layer = { .recompute = strategies[i].layer.recompute,
                                     .slices = 1,
@@ -104,8 +103,8 @@ static bool make_least(struct workbench *bench, const struct config *config, con
     struct error why = { 0 };
     struct ends ends;
     int count;
-    if (!table || !list_strategies(bench, config, &strategies, &count) ||
-        !list_ends(bench, strategies, count, &key->mesh, &ends))
+    if (!table || !list_strategies(bench, &bench->arena, config, &strategies, &count) ||
+        !list_ends(&bench->arena, strategies, count, &key->mesh, &ends))
         return fail_memory(err);
     bench->book.facts = bench->facts;
     if (count == 0)
@@ -161,19 +160,46 @@ static bool add_known(struct workbench *bench, const struct config *config, cons
     return cuts_table(bench, config, least, err);
 }
 
-bool least_table(struct workbench *bench, const struct config *config, const struct price_table **out,
-                 struct error *err)
+/* Gives by which key the ends are priced. */
+static struct price_key key_of_ends(const struct workbench *bench, const struct config *config)
 {
-    struct price_key whole = workbench_key(bench, config, 0, false), key = workbench_key(bench, config, 0, true);
-    int64_t words[2 + PRICE_KEY_WORDS] = { MADE_LEAST, mesh_shards(&config->mesh) };
-    bool known;
-    *out = NULL;
-    if (config->meshes > 0 || bench->type_facts || bench->space->rule_count > 0 ||
-        schedules[config->schedule]->asynchronous || workbench_known(bench, &whole))
-        return true;
+    struct price_key key = workbench_key(bench, config, 0, true);
     key.alone = false;
     key.bytes = true;
     key.prefetch = 2; /* the sooner gathers are issued, the less counts as saved */
+    return key;
+}
+
+/* True when such a table is of use for the configuration. */
+static bool is_of_use(const struct workbench *bench, const struct config *config, const struct price_key *whole)
+{
+    return config->meshes == 0 && !bench->type_facts && bench->space->rule_count == 0 &&
+           !schedules[config->schedule]->asynchronous && !workbench_known(bench, whole);
+}
+
+void least_ahead(struct ahead *ahead, const struct config *config)
+{
+    struct price_key whole = workbench_key(ahead->bench, config, 0, false), key = key_of_ends(ahead->bench, config);
+    struct strategy *strategies;
+    struct ends ends;
+    int count;
+    if (is_of_use(ahead->bench, config, &whole) &&
+        list_strategies(ahead->bench, &ahead->scratch, config, &strategies, &count) && count > 0 &&
+        list_ends(&ahead->scratch, strategies, count, &key.mesh, &ends))
+        ahead_add(ahead, MADE_LEAST, &key, ends.list, ends.count);
+    else
+        ahead_table(ahead, config, false);
+}
+
+bool least_table(struct workbench *bench, const struct config *config, const struct price_table **out,
+                 struct error *err)
+{
+    struct price_key whole = workbench_key(bench, config, 0, false), key = key_of_ends(bench, config);
+    int64_t words[2 + PRICE_KEY_WORDS] = { MADE_LEAST, mesh_shards(&config->mesh) };
+    bool known;
+    *out = NULL;
+    if (!is_of_use(bench, config, &whole))
+        return true;
     const struct price_table **made =
         memo_place(&bench->made, words, 2 + (size_t)price_key_words(&key, &words[2]), sizeof *made, &known);
     if (!made)

@@ -153,7 +153,7 @@ bool workbench_open_from(struct workbench *bench, struct price_shelf *shelf, uin
         price_shelf_take(&bench->book, shelf, model, facts, bench->graph->class_count, bench->graph->sequence,
                          space->dtype, &space->optimizer, space->clip_norm > 0, err) &&
         types_open(bench, err)) {
-        bench->book.rates = rates;
+        bench->book.rates = rates != 0 ? (int64_t)rates : -++bench->book.nameless;
         return true;
     }
     workbench_close(bench);
@@ -216,6 +216,12 @@ static size_t words_of(const struct price_key *key, int64_t out[PRICED_WORDS])
     return 1 + (size_t)price_key_words(key, &out[1]);
 }
 
+bool workbench_was_asked(const struct workbench *bench, const struct price_key *key)
+{
+    int64_t words[PRICED_WORDS];
+    return memo_find(&bench->made, words, words_of(key, words)) != NULL;
+}
+
 const struct price_table *workbench_known(const struct workbench *bench, const struct price_key *key)
 {
     int64_t words[PRICED_WORDS];
@@ -261,18 +267,32 @@ static bool apply_rules(struct workbench *bench, const struct price_key *key, st
     return true;
 }
 
+bool workbench_strategies(const struct workbench *bench, struct arena *arena, const struct price_key *key,
+                          struct strategy **out, int *count)
+{
+    int (*list)(const struct space *, const struct mesh *, struct strategy *) =
+        key->bound_only ? space_ends : space_strategies;
+    *count = list(bench->space, &key->mesh, NULL);
+    *out = arena_alloc(arena, (size_t)*count, sizeof **out);
+    if (*out)
+        list(bench->space, &key->mesh, *out);
+    return *out != NULL;
+}
+
+const struct facts *workbench_type_facts(const struct workbench *bench, int type)
+{
+    return bench->type_facts ? &bench->type_facts[type] : bench->facts;
+}
+
 static bool fill_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy *priced,
                         struct error *err)
 {
     struct error why = { 0 };
-    int (*list)(const struct space *, const struct mesh *, struct strategy *) =
-        key->bound_only ? space_ends : space_strategies;
-    int count = list(bench->space, &key->mesh, NULL);
-    struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
-    if (!strategies)
+    struct strategy *strategies;
+    int count;
+    if (!workbench_strategies(bench, &bench->arena, key, &strategies, &count))
         return fail_memory(err);
-    list(bench->space, &key->mesh, strategies);
-    bench->book.facts = bench->type_facts ? &bench->type_facts[key->type] : bench->facts;
+    bench->book.facts = workbench_type_facts(bench, key->type);
     if (price_layers(&priced->table, &bench->arena, &bench->book, key, strategies, count, &why))
         return apply_rules(bench, key, priced, err);
     if (why.kind != ERROR_INPUT)

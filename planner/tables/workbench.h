@@ -64,6 +64,13 @@ bool workbench_versions(struct workbench *bench, const struct config *config, co
                         struct error *err);
 /* Gives the table of a key, without cuts, if it was made; NULL where it was not, or is refused. */
 const struct price_table *workbench_known(const struct workbench *bench, const struct price_key *key);
+/* True when the table of a key was made, or refused. */
+bool workbench_was_asked(const struct workbench *bench, const struct price_key *key);
+/* Lists in the arena which strategies such a table has; false: out of memory. */
+bool workbench_strategies(const struct workbench *bench, struct arena *arena, const struct price_key *key,
+                          struct strategy **out, int *count);
+/* Gives the facts as if the cluster had that type of its devices alone. */
+const struct facts *workbench_type_facts(const struct workbench *bench, int type);
 /* Gives what the configuration's prices depend on. */
 struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only);
 /* Gives in-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL when
