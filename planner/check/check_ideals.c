@@ -92,16 +92,6 @@ static bool sum_up(struct ideals_walk *w, int what)
     return w->least_any[what] != NULL;
 }
 
-static bool set_keys(struct ideals_walk *w)
-{
-    w->key = arena_alloc(&w->arena, (size_t)w->sums, sizeof *w->key);
-    for (int l = 0; w->key && l < w->o->layer_count; l++) {
-        int layer = w->o->column_layer[l], at = orders_sum(w->o, w->o->column[layer], w->o->depth[layer] + 1);
-        w->key[at] = w->key[at - 1] + (int64_t)(mix64((uint64_t)w->p->class_of[layer] + 1) >> 24);
-    }
-    return w->key != NULL;
-}
-
 static bool walk_open(struct ideals_walk *w, const struct cut_problem *p, struct error *err)
 {
     *w = (struct ideals_walk){ .p = p,
@@ -118,7 +108,12 @@ static bool walk_open(struct ideals_walk *w, const struct cut_problem *p, struct
     w->room[LIMIT_BYTES] = arena_alloc(&w->arena, rows, sizeof **w->room);
     w->room[LIMIT_PATH] = arena_alloc(&w->arena, rows, sizeof **w->room);
     w->row = arena_alloc(&w->arena, rows, sizeof *w->row);
-    bool good = !arena_failed(&w->arena) && set_keys(w);
+    w->key = arena_alloc(&w->arena, (size_t)w->sums, sizeof *w->key);
+    bool good = !arena_failed(&w->arena);
+    for (int l = 0; good && l < w->o->layer_count; l++) {
+        int layer = w->o->column_layer[l], at = orders_sum(w->o, w->o->column[layer], w->o->depth[layer] + 1);
+        w->key[at] = w->key[at - 1] + (int64_t)(mix64((uint64_t)p->class_of[layer] + 1) >> 24);
+    }
     if (good)
         cells_like_kinds(p, w->kind);
     for (int what = 0; good && what <= LIMIT_COUNT; what++)
@@ -424,18 +419,6 @@ static bool shortest(struct ideals_walk *w, int row, int first, int64_t most_ns,
     return true;
 }
 
-/* Finds the least sum of paths; INT64_MAX: none is short enough. */
-static bool sweep(struct ideals_walk *w, int64_t *sum)
-{
-    int64_t least = NONE;
-    w->pass++;
-    w->try_count = 0;
-    if (w->row[0].count > 0 && !shortest(w, 0, 0, w->most_ns, &least))
-        return false;
-    *sum = least > w->most_ns ? INT64_MAX : least;
-    return true;
-}
-
 /* Refines what is on the shortest cut; *moved false: nothing could be, and *witness is the plan that its solutions
  * make; all INT64_MAX where there is none. */
 static bool refine_cut(struct ideals_walk *w, bool *moved, struct cut_witness *witness)
@@ -489,13 +472,17 @@ static bool fall(struct ideals_walk *w, int64_t bound_ns, int64_t *sum)
     int64_t cap_ns = w->pass == 0 ? bound_ns - 1 - w->p->once_ns - least : w->cap_ns;
     for (int pass = 0; pass < MOST_PASSES; pass++) {
         bool any = true;
+        int64_t paths_ns = NONE; /* of the cut with the least sum */
         *sum = INT64_MAX;
         if (cap_ns < w->cap_ns && !set_cap(w, cap_ns, w->pass == 0, &any))
             return false;
         if (!any)
             return true;
-        if (!sweep(w, sum))
+        w->pass++;
+        w->try_count = 0;
+        if (w->row[0].count > 0 && !shortest(w, 0, 0, w->most_ns, &paths_ns))
             return false;
+        *sum = paths_ns > w->most_ns ? INT64_MAX : paths_ns;
         cap_ns = *sum == INT64_MAX ? cap_ns : bound_ns - 1 - w->p->once_ns - *sum;
         if (*sum == INT64_MAX || cap_ns >= w->cap_ns || w->work > MOST_WORK)
             return true;

@@ -119,16 +119,6 @@ static bool list_sets(struct list *list, int most)
     return true;
 }
 
-static bool keep_sets(struct orders *o, struct arena *arena, const struct list *list)
-{
-    size_t count = (size_t)list->count * (size_t)o->column_count;
-    int *height = arena_alloc(arena, count, sizeof *height);
-    if (height)
-        memcpy(height, list->height, count * sizeof *height);
-    o->height = height;
-    return height != NULL;
-}
-
 bool orders_list(struct orders *out, struct arena *arena, const struct graph *graph, int most, struct error *err)
 {
     struct before before = { .words = graph->layer_count / 64 + 1 };
@@ -147,9 +137,14 @@ bool orders_list(struct orders *out, struct arena *arena, const struct graph *gr
         }
     good = good && deal_out(out, arena, &before) && list_sets(&list, most);
     out->count = list.count;
-    if (good && list.count <= most)
-        good = keep_sets(out, arena, &list) &&
-               (list.count == graph->layer_count + 1 || find_most_before(out, arena, &before));
+    if (good && list.count <= most) {
+        size_t heights = (size_t)list.count * (size_t)out->column_count;
+        int *height = arena_alloc(arena, heights, sizeof *height);
+        if (height)
+            memcpy(height, list.height, heights * sizeof *height);
+        out->height = height;
+        good = height && (list.count == graph->layer_count + 1 || find_most_before(out, arena, &before));
+    }
     free(list.height);
     free(list.last);
     return good || fail_memory(err);

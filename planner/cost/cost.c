@@ -370,18 +370,8 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
 
 /* ---- host memory ---- */
 
-/* Prices one copy of so many bytes between a device of the type and its host's memory: the link's latency and its rate,
- * either way alone (PCIe is full duplex). */
-static struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes)
-{
-    const struct device_type *device = &facts->cluster->types[type].device;
-    double ns = (double)device->host_latency_ns;
-    if (bytes > 0)
-        ns += (double)bytes / device->host_bytes_per_s * 1e9;
-    return (struct cost){ cost_round_ns(ns), ORIGIN_ANALYTIC, false };
-}
-
-/* Prices all pairs as one copy. */
+/* Prices all pairs as one copy between a device and its host's memory: the link's latency and its rate, either way
+ * alone (PCIe is full duplex). */
 static struct cost host_cost(const struct facts *facts, const struct program *program, const struct instr *instr,
                              unsigned types)
 {
@@ -390,8 +380,9 @@ static struct cost host_cost(const struct facts *facts, const struct program *pr
     for (int type = 0; types >> type; type++) {
         if (!(types >> type & 1))
             continue;
-        struct cost cost = cost_host_copy(facts, type, bytes);
-        slowest = cost.ns >= slowest.ns ? cost : slowest;
+        const struct device_type *device = &facts->cluster->types[type].device;
+        double copy_ns = bytes > 0 ? (double)bytes / device->host_bytes_per_s * 1e9 : 0;
+        slowest.ns = max_i64(slowest.ns, cost_round_ns((double)device->host_latency_ns + copy_ns));
     }
     return slowest;
 }

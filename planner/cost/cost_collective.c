@@ -218,14 +218,6 @@ static double part_exchange_ns(const struct cluster *cluster, double wire_bytes,
     return latency + slowest;
 }
 
-static double exchange_ns(const struct facts *facts, double wire_bytes, const struct group *group)
-{
-    double ns = 0, at_once = facts->framework ? (double)facts->framework->exchanges_at_once : 1;
-    for (int i = 0; i < group->part_count; i++)
-        ns = fmax(ns, part_exchange_ns(facts->cluster, wire_bytes, group, &group->part[i], at_once));
-    return ns;
-}
-
 static double shift_level_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
                              const struct group_part *part, int level, enum op op)
 {
@@ -246,14 +238,6 @@ static double part_shift_ns(const struct cluster *cluster, double wire_bytes, co
             slowest = fmax(slowest, latency + shift_level_ns(cluster, wire_bytes, group, part, level, op));
     }
     return slowest;
-}
-
-static double shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group, enum op op)
-{
-    double ns = 0;
-    for (int i = 0; i < group->part_count; i++)
-        ns = fmax(ns, part_shift_ns(cluster, wire_bytes, group, &group->part[i], op));
-    return ns;
 }
 
 double group_level_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group,
@@ -299,17 +283,22 @@ static double pass_ns(const struct cluster *cluster, enum op op, double wire_byt
 static double analytic_ns(const struct facts *facts, enum op op, double wire_bytes, const struct group *group)
 {
     const struct cluster *cluster = facts->cluster;
-    double start = start_ns(cluster, group) + pass_ns(cluster, op, wire_bytes, group);
+    double start = start_ns(cluster, group) + pass_ns(cluster, op, wire_bytes, group), slowest = 0;
+    double at_once = facts->framework ? (double)facts->framework->exchanges_at_once : 1;
     switch (op_info[op].traffic) {
     case TRAFFIC_REDUCE:
         return start + all_reduce_ns(cluster, wire_bytes, group);
     case TRAFFIC_RING:
         return start + ring_latency_ns(cluster, group) + wire_bytes / bus_rate(cluster, group) * 1e9;
     case TRAFFIC_EXCHANGE:
-        return start + exchange_ns(facts, wire_bytes, group);
+        for (int i = 0; i < group->part_count; i++)
+            slowest = fmax(slowest, part_exchange_ns(cluster, wire_bytes, group, &group->part[i], at_once));
+        return start + slowest;
     case TRAFFIC_SHIFT:
     case TRAFFIC_MESSAGE:
-        return start + shift_ns(cluster, wire_bytes, group, op);
+        for (int i = 0; i < group->part_count; i++)
+            slowest = fmax(slowest, part_shift_ns(cluster, wire_bytes, group, &group->part[i], op));
+        return start + slowest;
     case TRAFFIC_ROOT: /* messages: cost_of_group() */
     case TRAFFIC_KERNEL:
     case TRAFFIC_LOCAL:

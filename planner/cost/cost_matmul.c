@@ -62,16 +62,6 @@ double cost_matmul_efficiency(const struct device_type *device, double m, double
     return device->matmul_efficiency * best * k / (k + tile / 2); /* filling and draining each tile's pipeline */
 }
 
-/* Counts bytes of values of m x k, weights of k x n and what the phase writes. */
-static double product_bytes(enum dtype dtype, enum phase phase, double m, double n, double k)
-{
-    double value = (double)element_bytes(dtype, ELEMENT_ACTIVATION), weight = (double)weight_bytes_per_element(dtype),
-           gradient = (double)gradient_bytes_per_element(dtype);
-    if (phase == PHASE_BACKWARD_WEIGHT)
-        return (m + n) * k * value + m * n * gradient;
-    return (m * k + m * n) * value + k * n * weight;
-}
-
 double cost_roofline_ns(const struct device_type *device, double flops, double flops_per_s, double bytes)
 {
     double compute = flops > 0 ? flops / flops_per_s * 1e9 : 0;
@@ -83,31 +73,22 @@ double cost_product_formula_ns(const struct device_type *device, enum dtype dtyp
                                double k)
 {
     double rate = device->matmul_flops_per_s[dtype] * cost_matmul_efficiency(device, m, n, k, 1);
-    return cost_roofline_ns(device, 2 * m * n * k, rate, product_bytes(dtype, phase, m, n, k));
+    double value = (double)element_bytes(dtype, ELEMENT_ACTIVATION), weight = (double)weight_bytes_per_element(dtype),
+           gradient = (double)gradient_bytes_per_element(dtype);
+    double bytes = phase == PHASE_BACKWARD_WEIGHT ? (m + n) * k * value + m * n * gradient
+                                                  : (m * k + m * n) * value + k * n * weight;
+    return cost_roofline_ns(device, 2 * m * n * k, rate, bytes);
 }
 
 /* ---- the measured surface ---- */
 
-static const struct matmul_surface *find_surface(const struct device_type *device, enum dtype dtype, enum phase phase)
-{
-    for (int i = 0; i < device->surface_count; i++)
-        if (device->surfaces[i].dtype == (int)dtype && device->surfaces[i].phase == (int)phase)
-            return &device->surfaces[i];
-    return NULL;
-}
-
-/* Gives how much longer than by the formula the product of a grid point took, in logarithms. */
-static double stretch_at(const struct device_type *device, const struct matmul_surface *s, int m, int n, int k)
-{
-    double formula = cost_product_formula_ns(device, (enum dtype)s->dtype, (enum phase)s->phase, (double)s->size[0][m],
-                                             (double)s->size[1][n], (double)s->size[2][k]);
-    return log((double)s->ns[matmul_surface_index(s, m, n, k)] / formula);
-}
-
 bool cost_matmul_stretch(double *stretch, bool *outside, const struct device_type *device, enum dtype dtype,
                          enum phase phase, double m, double n, double k)
 {
-    const struct matmul_surface *s = find_surface(device, dtype, phase);
+    const struct matmul_surface *s = NULL;
+    for (int i = 0; i < device->surface_count && !s; i++)
+        if (device->surfaces[i].dtype == (int)dtype && device->surfaces[i].phase == (int)phase)
+            s = &device->surfaces[i];
     if (!s || !(m >= 1 && n >= 1 && k >= 1) || !(device->matmul_flops_per_s[dtype] > 0))
         return false;
     struct surface_place place = matmul_surface_place(s, (const double[]){ m, n, k });
@@ -120,8 +101,11 @@ bool cost_matmul_stretch(double *stretch, bool *outside, const struct device_typ
             at[axis] = place.low[axis] + next;
             weight *= next ? place.part[axis] : 1 - place.part[axis];
         }
-        if (weight > 0)
-            sum += weight * stretch_at(device, s, at[0], at[1], at[2]);
+        if (weight > 0) {
+            double formula_ns = cost_product_formula_ns(device, dtype, phase, (double)s->size[0][at[0]],
+                                                        (double)s->size[1][at[1]], (double)s->size[2][at[2]]);
+            sum += weight * log((double)s->ns[matmul_surface_index(s, at[0], at[1], at[2])] / formula_ns);
+        }
     }
     *stretch = exp(sum);
     *outside = place.outside;

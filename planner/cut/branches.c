@@ -129,24 +129,19 @@ static void *keep(struct arena *arena, const void *from, size_t count, size_t si
     return to;
 }
 
-/* Steps from place to place; of the sets themselves nothing is kept. */
-static bool keep_steps(struct branches_making *m)
-{
-    const struct ideals *ideals = m->ideals;
-    struct branches *out = m->out;
-    size_t places = (size_t)ideals->count, ups = (size_t)ideals->first_up[ideals->count];
-    out->first_up = keep(m->arena, ideals->first_up, places + 1, sizeof *out->first_up);
-    out->up_place = keep(m->arena, ideals->up_ideal, ups, sizeof *out->up_place);
-    out->up_layer = keep(m->arena, ideals->up_node, ups, sizeof *out->up_layer);
-    return out->first_up && out->up_place && out->up_layer;
-}
-
 static bool take_branches(struct chain *chain, struct arena *arena, const struct dag *dag, const struct ideals *ideals,
                           struct error *err)
 {
     struct branches *out = arena_alloc(arena, 1, sizeof *out);
     struct branches_making making = { .out = out, .arena = arena, .dag = dag, .ideals = ideals };
-    if (!out || !set_towers(&making, err) || !set_sums(&making) || !set_places(&making) || !keep_steps(&making))
+    if (!out || !set_towers(&making, err) || !set_sums(&making) || !set_places(&making))
+        return false;
+    /* steps from place to place are kept, of the sets themselves nothing */
+    size_t places = (size_t)ideals->count, ups = (size_t)ideals->first_up[ideals->count];
+    out->first_up = keep(arena, ideals->first_up, places + 1, sizeof *out->first_up);
+    out->up_place = keep(arena, ideals->up_ideal, ups, sizeof *out->up_place);
+    out->up_layer = keep(arena, ideals->up_node, ups, sizeof *out->up_layer);
+    if (!out->first_up || !out->up_place || !out->up_layer)
         return false;
     chain->branches = out;
     chain->place_count = ideals->count;

@@ -75,15 +75,6 @@ static void sink(struct option *heap, int64_t count, int64_t at)
     heap[at] = moved;
 }
 
-static bool put_option(struct ideal_cut *c, const struct option *option)
-{
-    if (c->option_count == c->option_capacity &&
-        !bands_reserve(&c->options, &c->option_capacity, 2 * c->option_capacity + 1024, sizeof *c->options))
-        return false;
-    c->options[c->option_count++] = *option;
-    return true;
-}
-
 /* Looks at the clock now and then. */
 static void spend(struct solver *s, int64_t work)
 {
@@ -132,9 +123,16 @@ static bool look_at(struct solver *s, const struct stage_spot *at, int index, in
                              .index = index,
                              .crossing = s->problem->chain->branches->crossing[end],
                              .solved = solved };
-    if (option.ns > limit_ns)
+    struct ideal_cut *c = s->ideal_cut;
+    if (option.ns > limit_ns) {
         *open = min_i64(*open, option.ns);
-    return option.ns > limit_ns || put_option(s->ideal_cut, &option);
+        return true;
+    }
+    if (c->option_count == c->option_capacity &&
+        !bands_reserve(&c->options, &c->option_capacity, 2 * c->option_capacity + 1024, sizeof *c->options))
+        return false;
+    c->options[c->option_count++] = option;
+    return true;
 }
 
 /* Tells which of up to 64 places of a band hold the place before them, bit by bit, without branches hard to foresee. */

@@ -44,15 +44,6 @@ void vectors_cap_changed(struct solver *s)
             set_cap_part(s, &s->levels[level].vectors.at[v], level);
 }
 
-/* Prices an option in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
-static int64_t priced(const struct vector *v, const struct knapsack_option *option)
-{
-    int128 price = (int128)option->cost * (INT64_C(1) << MULTIPLIER_BITS);
-    for (int r = 0; r < ROW_COUNT; r++)
-        price += (int128)v->multiplier[r] * option->row[r];
-    return price_limited(price);
-}
-
 /* Gives the least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
 static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int64_t *out)
 {
@@ -61,7 +52,10 @@ static void least_prices(const struct solver *s, const struct vector *v, int lev
     for (int b = 0; b < BINS; b++)
         out[b] = limit;
     for (int i = 0; i < s->strategies; i++) {
-        int64_t rounded = priced(v, &options[i]);
+        int128 price = (int128)options[i].cost * (INT64_C(1) << MULTIPLIER_BITS);
+        for (int r = 0; r < ROW_COUNT; r++)
+            price += (int128)v->multiplier[r] * options[i].row[r];
+        int64_t rounded = price_limited(price);
         for (int b = 0; b < BINS; b++)
             if (options[i].peak <= s->bin_peak[b + 1])
                 out[b] = min_i64(out[b], rounded);

@@ -62,16 +62,6 @@ static int likeness(const char *word, const struct words *of)
     return best;
 }
 
-/* Scores how well the name fits; 0: it is of another family of devices. */
-static int score_of(const struct words *meant, const char *name)
-{
-    struct words own = words_of(name, strlen(name));
-    int score = meant->count > 0 ? 16 * likeness(meant->word[0], &own) : 0;
-    for (int i = 1; i < meant->count && score > 0; i++)
-        score += likeness(meant->word[i], &own);
-    return score;
-}
-
 /* Orders modules before cards, and large memories before small ones. */
 static int by_use(const void *a, const void *b)
 {
@@ -86,7 +76,10 @@ static int find_near(const char *near[MOST_NEAR], const struct catalogue_entry *
     struct words meant = words_of(name, length);
     int found = 0, best = 1;
     for (int i = 0; i < count; i++) {
-        int score = score_of(&meant, catalogue[i].name);
+        struct words own = words_of(catalogue[i].name, strlen(catalogue[i].name));
+        int score = meant.count > 0 ? 16 * likeness(meant.word[0], &own) : 0; /* 0: it is of another family */
+        for (int k = 1; k < meant.count && score > 0; k++)
+            score += likeness(meant.word[k], &own);
         if (score > best)
             found = 0;
         best = max_int(best, score);
@@ -182,16 +175,6 @@ static int64_t cut_domain(char *name)
     return 0;
 }
 
-/* Finds devices that come so many to a node. */
-static int find_usual(const char *near[MOST_NEAR], const struct catalogue_entry *catalogue, int count, int64_t per_node)
-{
-    int found = 0;
-    for (int i = 0; i < count && found < MOST_NEAR; i++)
-        if (usual_per_node(&catalogue[i]) == per_node)
-            near[found++] = catalogue[i].name;
-    return found;
-}
-
 /* Hints at whole racks, "2xNVL72" or "gb200-nvl72", whose number stands in front. False where it is none. */
 static bool domain_hint(struct text *out, const char *text, size_t length, int64_t racks,
                         const struct catalogue_entry *catalogue, int count)
@@ -200,9 +183,13 @@ static bool domain_hint(struct text *out, const char *text, size_t length, int64
     char name[4 * WORD_BYTES];
     snprintf(name, sizeof name, "%.*s", (int)min_i64((int64_t)length, sizeof name - 1), text);
     int64_t each = cut_domain(name);
-    int found = each == 0                      ? 0
-                : name[strcspn(name, LETTERS)] ? find_near(near, catalogue, count, name, strlen(name))
-                                               : find_usual(near, catalogue, count, each);
+    int found = 0;
+    if (each > 0 && name[strcspn(name, LETTERS)])
+        found = find_near(near, catalogue, count, name, strlen(name));
+    else /* any device that comes so many to a node */
+        for (int i = 0; each > 0 && i < count && found < MOST_NEAR; i++)
+            if (usual_per_node(&catalogue[i]) == each)
+                near[found++] = catalogue[i].name;
     if (found == 0)
         return false;
     say_cluster(out, max_i64(racks, 1), each, near, found);

@@ -12,20 +12,13 @@ const char *const memory_kind_names[MEMORY_KIND_COUNT + 1] = {
     [MEMORY_TRANSIENT] = "transient",     [MEMORY_WORKSPACE] = "workspace", [MEMORY_GAPS] = "gaps",
 };
 
-static bool is_of_vocabulary(const struct program *program, const struct buffer *buffer)
+/* Tells which kind of memory the buffer is; gathered: ranks gathered it. */
+static enum memory_kind kind_of(const struct program *program, const struct buffer *buffer, bool gathered)
 {
     const struct value *value = buffer->is_weight || buffer->id < 0 ? NULL : &program->graph->values[buffer->id];
     for (int i = 0; value && i < value->dim_count; i++)
         if (value->tag[i] == TAG_VOCAB)
-            return true;
-    return false;
-}
-
-/* Tells which kind of memory the buffer is; gathered: ranks gathered it. */
-static enum memory_kind kind_of(const struct program *program, const struct buffer *buffer, bool gathered)
-{
-    if (is_of_vocabulary(program, buffer))
-        return MEMORY_LOGITS;
+            return MEMORY_LOGITS;
     if (gathered && buffer->kind == BUFFER_VALUE)
         return MEMORY_GATHERED;
     switch (buffer->kind) {

@@ -498,17 +498,6 @@ struct most {
     struct by_stage by_stage;
 };
 
-/* Adds everything in `reached` as waits of the instruction. */
-static bool add_extras(struct extras *extras, int stage, int later, const struct reached *reached)
-{
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        struct hazard hazard = { HAZARD_REUSE_EARLY, stage, reached->last[lane] - 1, later, -1, -1 };
-        if (reached->last[lane] > 0 && add_wait(extras, &hazard) == ORDER_STOP)
-            return false;
-    }
-    return true;
-}
-
 /* Waits for the latest instruction of each lane that touches a buffer whose bytes this one may get: those of whatever
  * is given away before its own life begins, and those that it is written over in place. */
 static bool wait_for_most(const struct program *program, int stage, struct most *most, struct extras *extras)
@@ -540,8 +529,11 @@ static bool wait_for_most(const struct program *program, int stage, struct most 
             most->used[most->place[access.buffer]].last[instr->lane] = i + 1;
         merge_reached(&most->given[i + 1], &most->given[i]);
         wanted.last[instr->lane] = 0;
-        if (!add_extras(extras, stage, i, &wanted))
-            return false;
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
+            struct hazard hazard = { HAZARD_REUSE_EARLY, stage, wanted.last[lane] - 1, i, -1, -1 };
+            if (wanted.last[lane] > 0 && add_wait(extras, &hazard) == ORDER_STOP)
+                return false;
+        }
     }
     return true;
 }

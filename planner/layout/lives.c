@@ -126,16 +126,6 @@ static void rename_peers(struct program *program, const struct pairing *pairing)
         }
 }
 
-static bool split_stages(struct split *split)
-{
-    struct program *program = split->program;
-    for (int s = 0; s < program->stage_count; s++)
-        for (int i = 0; i < program->stages[s].instr_count; i++)
-            if (!split_instr(split, &program->stages[s].instrs[i]))
-                return false;
-    return append_copies(split);
-}
-
 bool lives_split(struct program *program, struct error *err)
 {
     struct pairing pairing;
@@ -147,7 +137,11 @@ bool lives_split(struct program *program, struct error *err)
     split.ahead = calloc((size_t)program->buffer_count + 1, sizeof *split.ahead);
     for (int b = 0; split.now && b < program->buffer_count; b++)
         split.now[b] = b;
-    bool ok = split.now && split.read && split.ahead && own_pairs(program) && split_stages(&split);
+    bool ok = split.now && split.read && split.ahead && own_pairs(program);
+    for (int s = 0; ok && s < program->stage_count; s++)
+        for (int i = 0; ok && i < program->stages[s].instr_count; i++)
+            ok = split_instr(&split, &program->stages[s].instrs[i]);
+    ok = ok && append_copies(&split);
     if (ok)
         rename_peers(program, &pairing);
     else

@@ -44,17 +44,6 @@ static struct use *use_of(const struct walk *w, int buffer)
     return &w->uses[w->place[buffer]];
 }
 
-static bool walk_open(struct walk *w)
-{
-    w->place = arena_alloc(&w->arena, (size_t)w->program->buffer_count + 1, sizeof *w->place);
-    if (!w->place || !by_stage_build(&w->by_stage, &w->arena, w->program))
-        return false;
-    for (int s = 0; s < w->program->stage_count; s++)
-        for (int k = w->by_stage.first[s]; k < w->by_stage.first[s + 1]; k++)
-            w->place[w->by_stage.buffer[k]] = k - w->by_stage.first[s];
-    return true;
-}
-
 static void ignore_owner(void *self, int owner)
 {
     (void)self;
@@ -276,7 +265,11 @@ bool order_walk(const struct program *program, enum order_answer (*hazard)(void 
                 void *self, struct error *err)
 {
     struct walk w = { .program = program, .hazard = hazard, .self = self };
-    bool ok = walk_open(&w);
+    w.place = arena_alloc(&w.arena, (size_t)program->buffer_count + 1, sizeof *w.place);
+    bool ok = w.place && by_stage_build(&w.by_stage, &w.arena, program);
+    for (int s = 0; ok && s < program->stage_count; s++)
+        for (int k = w.by_stage.first[s]; k < w.by_stage.first[s + 1]; k++)
+            w.place[w.by_stage.buffer[k]] = k - w.by_stage.first[s];
     for (int stage = 0; ok && !w.stopped && stage < program->stage_count; stage++) {
         ok = open_stage(&w, stage);
         for (int i = 0; ok && i < program->stages[stage].instr_count; i++)

@@ -54,15 +54,6 @@ static void sort_alike(struct place_work *w, struct keyed *keyed)
     }
 }
 
-static int run_length(const struct place_work *w, int first)
-{
-    int end = first + 1;
-    while (end < w->count && w->order[end].key == w->order[first].key &&
-           w->items[w->order[end].item].bytes == w->items[w->order[first].item].bytes)
-        end++;
-    return end - first;
-}
-
 static void add_group(const struct place_work *w, struct groups *g, const struct ranked *list, int count, int turns)
 {
     int at = g->first[g->count];
@@ -85,7 +76,10 @@ static void form_groups(struct place_work *w, struct groups *g, struct keyed *ke
 {
     sort_alike(w, keyed);
     for (int first = 0, length; first < w->count; first += length) {
-        length = run_length(w, first);
+        length = 1;
+        while (first + length < w->count && w->order[first + length].key == w->order[first].key &&
+               w->items[w->order[first + length].item].bytes == w->items[w->order[first].item].bytes)
+            length++;
         int turns = turns_of(w, &w->order[first], length);
         for (int i = 0; i < turns && i < length; i++)
             add_group(w, g, &w->order[first + i], length - i, turns);

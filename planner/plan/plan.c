@@ -154,21 +154,15 @@ int plan_atom_coordinate(const struct plan *plan, int stage, int local_rank, int
     return local_rank / inner % size[atom];
 }
 
-/* True when sequences are dealt out alike over two atoms or over their product. */
-static bool alike(const struct plan *plan, int atom)
-{
-    for (int l = 0; l < plan->layer_count; l++) {
-        const int8_t *dim = plan->layers[l].dim;
-        if (dim[atom] != dim[atom + 1] || !dimensions[dim[atom]]->splits_batch)
-            return false;
-    }
-    return true;
-}
-
 void plan_join_atoms(struct plan *plan)
 {
     for (int atom = plan->atom_count - 2; atom >= 0; atom--) {
-        if (!alike(plan, atom))
+        bool alike = true; /* sequences are dealt out alike over the two atoms or over their product */
+        for (int l = 0; alike && l < plan->layer_count; l++) {
+            const int8_t *dim = plan->layers[l].dim;
+            alike = dim[atom] == dim[atom + 1] && dimensions[dim[atom]]->splits_batch;
+        }
+        if (!alike)
             continue;
         for (int s = 0; s < plan->stage_count; s++)
             plan->stages[s].atom[atom + 1] *= plan->stages[s].atom[atom];

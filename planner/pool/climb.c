@@ -110,16 +110,6 @@ static bool has_climbed(const struct run *run, const struct candidate *climbed, 
     return alike >= (few ? CLIMB_ALIKE : 1);
 }
 
-/* Gives the shortest step by the walk of the plans that nobody has judged. */
-static int64_t best_ranked(const struct run *run, int ranked)
-{
-    int64_t best_ns = INT64_MAX;
-    for (int i = 0; i < ranked; i++)
-        if (!run->candidates[i].judged)
-            best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
-    return best_ns;
-}
-
 /* Lets leaders climb. A plan whose walk is dear does not where it would not lead even with as small a share of its step
  * left as climbing left of another's, or may leave. */
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
@@ -127,7 +117,10 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
     struct candidate climbed[CLIMB_SMALL_LEADERS];
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
     int most = run_is_small(run) ? CLIMB_SMALL_LEADERS : CLIMB_LEADERS;
-    int64_t left = CLIMB_LEADERS * CLIMB_EACH, best_ns = best_ranked(run, ranked);
+    int64_t left = CLIMB_LEADERS * CLIMB_EACH, best_ns = INT64_MAX; /* by the walk, of plans that nobody has judged */
+    for (int i = 0; i < ranked; i++)
+        if (!run->candidates[i].judged)
+            best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
     double least_share = 1 - CLIMB_PERMILLE / 1e3;
     for (int i = 0; i < ranked && count < most && left > 0 && !run_stops(run); i++) {
         struct candidate c = run->candidates[i];

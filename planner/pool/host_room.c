@@ -51,19 +51,14 @@ static int64_t most_kept(const struct run *run, const struct partition_problem *
     return most * copies;
 }
 
-static bool offloads(const struct price_table *table)
-{
-    for (int i = 0; i < table->strategy_count; i++)
-        if (table->strategies[i].layer.offload != OFFLOAD_NONE)
-            return true;
-    return false;
-}
-
 bool host_room_bytes(struct run *run, const struct candidate *c, int64_t *bytes)
 {
     struct partition_problem problem;
     *bytes = 0;
-    if (!offloads(c->table))
+    bool offloads = false;
+    for (int i = 0; i < c->table->strategy_count; i++)
+        offloads |= c->table->strategies[i].layer.offload != OFFLOAD_NONE;
+    if (!offloads)
         return true;
     if (!run_problem(run, c->config, c->table, c->capacity_bytes, &problem))
         return false;
@@ -85,23 +80,17 @@ static void add_host_price(struct price_table *table, const void *context)
             (int64_t)((double)kept_bytes(table, i, of->in_flight) / (1 << HOST_PRICED_BITS) * (double)of->ns);
 }
 
-/* Gives what the stage that needs most beyond the formula needs. */
-static int64_t most_reserved(const struct run *run, const struct candidate *c)
-{
-    int64_t most = 0;
-    for (int k = 0; c->reserve_bytes && k < run->configs[c->config].stages; k++)
-        most = max_i64(most, c->reserve_bytes[k]);
-    return most;
-}
-
 /* Solves the candidate's configuration with a price of the host's memory. *found: c->solution is the best. */
 static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns, bool *found)
 {
     struct partition_problem problem;
     struct partition_result result;
     struct arena scratch = { 0 };
+    int64_t reserved_bytes = 0; /* what the stage that needs most beyond the formula needs */
+    for (int k = 0; c->reserve_bytes && k < run->configs[c->config].stages; k++)
+        reserved_bytes = max_i64(reserved_bytes, c->reserve_bytes[k]);
     *found = false;
-    if (!run_problem(run, c->config, c->table, c->capacity_bytes - most_reserved(run, c), &problem))
+    if (!run_problem(run, c->config, c->table, c->capacity_bytes - reserved_bytes, &problem))
         return false;
     struct host_price price = { price_ns, in_flight(&problem, &c->solution, 0) };
     problem.table = price_changed(&scratch, c->table, add_host_price, &price);

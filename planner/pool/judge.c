@@ -79,29 +79,19 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     return good;
 }
 
-/* Tells whether the other one fits into what is promised to the candidate of the same configuration. */
-static bool fits_as(struct run *run, const struct candidate *c, const struct candidate *other, bool *fits)
-{
-    struct candidate tight = *other;
-    int64_t step_ns = 0;
-    if (!reserve_set(run, &tight, c->reserve_bytes) ||
-        !rank_formula(run, &tight, min_i64(c->capacity_bytes, other->capacity_bytes), &step_ns))
-        return false;
-    *fits = step_ns < INT64_MAX;
-    return true;
-}
-
 /* Drops other candidates of the configuration that need more than is promised now: its new solution speaks for them. */
 static bool drop_larger(struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *other = &run->candidates[i];
-        bool fits = true;
         if (other == c || other->judged || other->config != c->config)
             continue;
-        if (!fits_as(run, c, other, &fits))
+        struct candidate tight = *other;
+        int64_t step_ns = 0;
+        if (!reserve_set(run, &tight, c->reserve_bytes) ||
+            !rank_formula(run, &tight, min_i64(c->capacity_bytes, other->capacity_bytes), &step_ns))
             return false;
-        other->judged = !fits;
+        other->judged = step_ns == INT64_MAX;
     }
     return true;
 }

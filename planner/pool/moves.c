@@ -208,16 +208,6 @@ static bool bring_layer(const struct config *config, const struct graph *graph, 
     return true;
 }
 
-/* Gives the plan an order of its own, which may be changed, even where it has the file's. */
-static bool open_order(struct plan *plan)
-{
-    int *order = arena_alloc(&plan->arena, (size_t)plan->layer_count, sizeof *order);
-    for (int l = 0; order && l < plan->layer_count; l++)
-        order[l] = plan_layer_at(plan, l);
-    plan->order = order;
-    return order != NULL;
-}
-
 bool moves_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out)
 {
     const struct config *config = &run->configs[from->config];
@@ -226,10 +216,15 @@ bool moves_join_tied(struct run *run, const struct candidate *from, int kept, st
     int first = -1;
     if (!copy(run, from, out))
         return false;
-    if (!open_order(out->plan)) {
+    /* the plan gets an order of its own, which may be changed, even where it has the file's */
+    int *order = arena_alloc(&out->plan->arena, (size_t)out->plan->layer_count, sizeof *order);
+    if (!order) {
         plan_free(out->plan);
         return fail_memory(run->err);
     }
+    for (int l = 0; l < out->plan->layer_count; l++)
+        order[l] = plan_layer_at(out->plan, l);
+    out->plan->order = order;
     for (int l = 0; l < out->plan->layer_count && !chain->cut; l++) {
         int layer = out->plan->order[l];
         if (!chain_is_tied(chain, layer))

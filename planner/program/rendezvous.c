@@ -93,15 +93,6 @@ static bool run_round(struct rendezvous *r, struct machine *machines)
     return any;
 }
 
-static bool check_end(const struct rendezvous *r, struct error *err)
-{
-    for (int s = 0; s < r->program->stage_count; s++)
-        for (int i = 0; i < r->program->stages[s].instr_count; i++)
-            if (!has_met(r, s, i))
-                return stall_fail(r->program, r->pairing, has_met, r, err);
-    return true;
-}
-
 bool rendezvous_run(const struct program *program, const struct pairing *pairing, bool later, int *const *order,
                     struct error *err)
 {
@@ -124,7 +115,9 @@ bool rendezvous_run(const struct program *program, const struct pairing *pairing
         begin(&r, machines, later);
     while (ok && run_round(&r, machines))
         continue;
-    ok = ok && check_end(&r, err);
+    for (int s = 0; ok && s < program->stage_count; s++)
+        for (int i = 0; ok && i < program->stages[s].instr_count; i++)
+            ok = has_met(&r, s, i) || stall_fail(program, pairing, has_met, &r, err);
     arena_free(&arena);
     return ok;
 }

@@ -50,17 +50,6 @@ static bool blocker_outside(const struct stall_search *s, struct node at, struct
     return false;
 }
 
-static bool first_blocked(const struct stall_search *s, struct node *out)
-{
-    for (int stage = 0; stage < s->program->stage_count; stage++)
-        for (int i = 0; i < s->program->stages[stage].instr_count; i++)
-            if (!s->finished(s->self, stage, i)) {
-                *out = (struct node){ stage, i };
-                return true;
-            }
-    return false;
-}
-
 static struct node step(const struct stall_search *s, struct node at)
 {
     struct node next = at;
@@ -78,8 +67,12 @@ bool stall_fail(const struct program *program, const struct pairing *pairing,
                 bool (*finished)(const void *self, int stage, int index), const void *self, struct error *err)
 {
     const struct stall_search s = { program, pairing, finished, self };
-    struct node start;
-    if (!first_blocked(&s, &start))
+    struct node start = { -1, -1 };
+    for (int stage = 0; start.stage < 0 && stage < program->stage_count; stage++)
+        for (int i = 0; start.stage < 0 && i < program->stages[stage].instr_count; i++)
+            if (!finished(self, stage, i))
+                start = (struct node){ stage, i };
+    if (start.stage < 0)
         return fail_kind(err, ERROR_BUG, "program: reported as stalled, but everything finished");
     /* Floyd's two runners find the circle: each unfinished instruction has a blocker, so the walk must come around. */
     struct node slow = step(&s, start), fast = step(&s, slow);

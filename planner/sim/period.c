@@ -186,17 +186,6 @@ static bool issue_agrees(const struct search *s, int stage)
     return agrees;
 }
 
-static bool is_period(struct search *s)
-{
-    bool found = true;
-    for (int stage = 0; found && stage < s->program->stage_count; stage++)
-        found = program_opening_count(&s->program->stages[stage]) == 0 && find_zone(s, stage);
-    found = found && cut(s);
-    for (int stage = 0; found && stage < s->program->stage_count; stage++)
-        found = rest_follows(s, stage) && issue_agrees(s, stage);
-    return found;
-}
-
 /* Looks for a period of so many micro-batches; out->ns stays 0 where there is none. */
 static bool find_period(struct period *out, const struct program *program, const struct pairing *pairing,
                         const struct timeline *timeline, int micro_batches, struct error *err)
@@ -206,7 +195,13 @@ static bool find_period(struct period *out, const struct program *program, const
     s.zones = calloc((size_t)program->stage_count + 1, sizeof *s.zones);
     if (!s.zones)
         return fail_memory(err);
-    if (is_period(&s)) {
+    bool found = true;
+    for (int stage = 0; found && stage < program->stage_count; stage++)
+        found = program_opening_count(&program->stages[stage]) == 0 && find_zone(&s, stage);
+    found = found && cut(&s);
+    for (int stage = 0; found && stage < program->stage_count; stage++)
+        found = rest_follows(&s, stage) && issue_agrees(&s, stage);
+    if (found) {
         int last = timeline_last_rank(timeline);
         const struct zone *z = &s.zones[timeline->ranks[last].stage];
         int64_t from_ns = timeline->ranks[last].spans[z->cut].start_ns;

@@ -122,17 +122,6 @@ static int64_t lane_rate(const struct sim_rank *rank, int lane, unsigned running
     return 1;
 }
 
-static void go_on(struct work *work, int64_t units)
-{
-    if (work->speed == LINK_WHOLE) {
-        work->left -= units;
-        return;
-    }
-    wide done = (wide)units * work->speed + work->part;
-    work->left -= (int64_t)(done / LINK_WHOLE);
-    work->part = (int64_t)(done % LINK_WHOLE);
-}
-
 static int64_t wait_ns(const struct work *work, int64_t rate)
 {
     if (work->speed == LINK_WHOLE)
@@ -148,7 +137,15 @@ static void settle(struct sim_rank *rank)
     int64_t passed = rank->sim->now_ns - rank->settled_ns;
     for (unsigned left = passed > 0 ? rank->running : 0; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        go_on(&rank->work[lane], passed * lane_rate(rank, lane, rank->running));
+        struct work *work = &rank->work[lane];
+        int64_t units = passed * lane_rate(rank, lane, rank->running);
+        if (work->speed == LINK_WHOLE) {
+            work->left -= units;
+            continue;
+        }
+        wide done = (wide)units * work->speed + work->part;
+        work->left -= (int64_t)(done / LINK_WHOLE);
+        work->part = (int64_t)(done % LINK_WHOLE);
     }
     rank->settled_ns = rank->sim->now_ns;
 }

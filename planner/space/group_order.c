@@ -42,15 +42,6 @@ static int place_of(const struct permutation *p, int group)
     return place;
 }
 
-/* True when groups that share a stage are neighbours: those tied in a row then follow each other up or down. */
-static bool keeps_stages(const struct permutation *p, const struct cluster *cluster, int ranks)
-{
-    for (int g = 1; g < p->count; g++)
-        if (cluster->groups[g].first_rank % ranks != 0 && abs(place_of(p, g) - place_of(p, g - 1)) != 1)
-            return false;
-    return true;
-}
-
 /* ---- equal ones ---- */
 
 struct type_run {
@@ -108,7 +99,9 @@ static struct group_order make_order(const struct permutation *p, int index, con
 static int add_order(struct group_order *out, struct permutation *listed, int count, const struct permutation *p,
                      int index, const struct cluster *cluster, int ranks)
 {
-    bool other = keeps_stages(p, cluster, ranks);
+    bool other = true; /* groups that share a stage are to be neighbours: those tied in a row go up or down */
+    for (int g = 1; other && g < p->count; g++)
+        other = cluster->groups[g].first_rank % ranks == 0 || abs(place_of(p, g) - place_of(p, g - 1)) == 1;
     struct type_run own[MOST_ORDERED_GROUPS], types[MOST_ORDERED_GROUPS];
     list_types(p, cluster, own);
     for (int i = 0; other && i < count; i++) {

@@ -127,15 +127,6 @@ static struct looks groups_of(struct listing *l)
     return l->groups.count > 0 ? listed(&l->groups) : only(0);
 }
 
-/* Makes all numbers of stages one configuration where stages may have several meshes, unless they are restricted. */
-static struct looks stages_of(const struct making *m)
-{
-    const struct allowed *stages = &m->space->stages;
-    if (m->value[CHOICE_TURNS] == 1)
-        return between(1, min_i64(m->graph->layer_count, making_ranks(m)), stages);
-    return stages->count > 0 ? listed(stages) : only(0);
-}
-
 /* Says where the search looks. Where nobody restricts a choice (range->count 0) this may depend on the model, the
  * cluster and the choices before it; that is said here and nowhere else. */
 static struct looks looks_of(struct listing *l, enum space_choice choice)
@@ -154,8 +145,10 @@ static struct looks looks_of(struct listing *l, enum space_choice choice)
     case CHOICE_TURNS: /* one mesh for each stage, then as many as the cut decides */
         return allowed_several(range) ? allowed_has(range, 1) ? listed(&both) : only(0)
                                       : between(1, allowed_has(range, 1), NULL);
-    case CHOICE_PP:
-        return stages_of(m);
+    case CHOICE_PP: /* all numbers are one configuration where stages may have several meshes, unless restricted */
+        if (value[CHOICE_TURNS] == 1)
+            return between(1, min_i64(m->graph->layer_count, making_ranks(m)), range);
+        return range->count > 0 ? listed(range) : only(0);
     case CHOICE_DP:
         return value[CHOICE_TURNS] == 1 ? between(left, left, range) : between(1, making_ranks(m) / 2, range);
     case CHOICE_MICRO:

@@ -72,16 +72,6 @@ static bool rule_allows(const struct space *space, int layer, enum space_choice 
     return rule < 0 || allowed_has(&space->rules[rule].allowed, value);
 }
 
-/* True when rules allow the layer's degrees; what is allowed for all is about the plan's mesh. One rank has nothing to
- * share. */
-static bool degrees_allowed(const struct space *space, int layer, struct mesh mesh, const struct plan_layer *choice)
-{
-    memcpy(mesh.dim, choice->dim, sizeof mesh.dim);
-    int tensor = mesh_tensor(&mesh);
-    return rule_allows(space, layer, CHOICE_TP, tensor) &&
-           (tensor == 1 || rule_allows(space, layer, CHOICE_SP, mesh_sequence_parallel(&mesh)));
-}
-
 static int64_t layer_value(const struct plan_layer *layer, enum space_choice choice)
 {
     switch ((int)choice) {
@@ -123,7 +113,11 @@ bool space_layer_allows(const struct space *space, int layer, const struct mesh 
         good = !rules_choice_matters(choice, (enum space_choice)c, sharded) ||
                allowed_has(space_layer_allowed(space, layer, (enum space_choice)c),
                            layer_value(choice, (enum space_choice)c));
-    return good && degrees_allowed(space, layer, *mesh, choice);
+    struct mesh own = *mesh; /* the layer has its degrees: what is allowed for all is about the plan's mesh */
+    memcpy(own.dim, choice->dim, sizeof own.dim);
+    int tensor = mesh_tensor(&own);
+    return good && rule_allows(space, layer, CHOICE_TP, tensor) && /* one rank has nothing to share */
+           (tensor == 1 || rule_allows(space, layer, CHOICE_SP, mesh_sequence_parallel(&own)));
 }
 
 struct allowed space_any_layer(const struct space *space, enum space_choice choice)

@@ -123,15 +123,6 @@ static enum order_answer refuse(void *self, const struct hazard *h)
 }
 
 /* ---- the border between steps ---- */
-/* Gives the buffer whose bytes the next step reads as `as`; -1: none. */
-static int made_ahead(const struct program *program, int as)
-{
-    for (int b = 0; b < program->buffer_count; b++)
-        if (program->buffers[b].wraps == as + 1)
-            return b;
-    return -1;
-}
-
 /* Checks that nothing else begins in the bytes once they hold what the next step reads. */
 static bool check_kept(const struct program *program, const struct life *lives, int b, struct error *err)
 {
@@ -155,8 +146,11 @@ static bool check_border(const struct program *program, const struct life *lives
         int opening = program_opening_count(&program->stages[buffer->stage]);
         if (buffer->persistent || !is_index(lives[b].first, opening) || lives[b].last < opening)
             continue;
-        int ahead = made_ahead(program, b);
-        if (ahead < 0 || lives[ahead].first < opening || program->buffers[ahead].offset != buffer->offset)
+        int ahead = 0; /* the buffer whose bytes the next step reads as this one */
+        while (ahead < program->buffer_count && program->buffers[ahead].wraps != b + 1)
+            ahead++;
+        if (ahead == program->buffer_count || lives[ahead].first < opening ||
+            program->buffers[ahead].offset != buffer->offset)
             return fail_kind(
                 err, ERROR_BUG,
                 "stage %d: buffer %d crosses the border of a step, but no buffer at its offset is made for "

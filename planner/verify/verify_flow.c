@@ -109,16 +109,6 @@ static bool check_segment(const struct flow *f, int stage, int segment, enum pha
     return true;
 }
 
-static bool check_work(const struct flow *f)
-{
-    for (int segment = 0; segment < f->program->graph->segment_count; segment++)
-        for (int phase = 0; phase < WORK_PHASES; phase++)
-            if (!check_segment(f, plan_stage_of_layer(f->program->plan, f->program->graph->segments[segment].layer),
-                               segment, (enum phase)phase))
-                return false;
-    return true;
-}
-
 /* ---- sums and results ---- */
 /* Checks that each version of a source is added to a destination only once. */
 static bool check_sums(struct flow *f, int stage, int index, const struct instr *instr)
@@ -314,7 +304,11 @@ bool verify_flow(const struct program *program, struct error *err)
         f.buffers[b].pending = f.buffers[b].added_to = f.buffers[b].open = -1;
     for (int s = 0; ok && s < program->stage_count; s++)
         ok = check_stage(&f, s) && check_updates(&f, s, updates);
-    ok = ok && check_work(&f) && (program->plan->clip_norm <= 0 || check_norms(&f, norms, norm_updates));
+    for (int segment = 0; ok && segment < program->graph->segment_count; segment++)
+        for (int phase = 0; ok && phase < WORK_PHASES; phase++)
+            ok = check_segment(&f, plan_stage_of_layer(program->plan, program->graph->segments[segment].layer), segment,
+                               (enum phase)phase);
+    ok = ok && (program->plan->clip_norm <= 0 || check_norms(&f, norms, norm_updates));
     arena_free(&f.arena);
     return ok;
 }

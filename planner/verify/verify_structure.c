@@ -226,15 +226,6 @@ static bool check_compute(const struct program *program, int stage, int index, s
     return true;
 }
 
-/* True when both have one form; a copy to or from the host changes nothing of it. */
-static bool same_form(const struct buffer *a, const struct buffer *b)
-{
-    struct buffer moved = *a;
-    moved.kind = b->kind;
-    moved.host = b->host;
-    return a->micro == b->micro && buffer_alike(&moved, b);
-}
-
 /* Copies alone touch the host's arena, each from the one side to the other. */
 static bool check_memory(const struct program *program, int stage, int index, const struct pair *pair,
                          struct error *err)
@@ -263,8 +254,12 @@ static bool same_content(const struct instr *instr, const struct buffer *source,
         return false;
     if (instr->op == OP_UPDATE)
         return source->kind == BUFFER_GRADIENT && to == FAMILY_WEIGHT;
-    if (op_info[instr->op].traffic == TRAFFIC_HOST)
-        return same_form(source, destination) && from == to;
+    if (op_info[instr->op].traffic == TRAFFIC_HOST) { /* such a copy changes nothing of the form */
+        struct buffer moved = *source;
+        moved.kind = destination->kind;
+        moved.host = destination->host;
+        return source->micro == destination->micro && buffer_alike(&moved, destination) && from == to;
+    }
     if (instr->op == OP_NORM_REDUCE)
         return from == FAMILY_SCALAR && to == FAMILY_SCALAR;
     return !state && same_family(from, to);

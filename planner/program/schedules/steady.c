@@ -1,17 +1,5 @@
 #include "planner/program/schedules/steady.h"
 
-/* The gradient of a layer's weights belongs to one version of the whole weight. */
-static bool check_layers(const struct plan *plan, const char *name, struct error *err)
-{
-    for (int l = 0; l < plan->layer_count; l++)
-        if (plan->layers[l].zero > 0)
-            return fail(err,
-                        "plan: layer %d: zero %d: schedule %s keeps versions of whole weights, expected zero 0 (--fix "
-                        "zero=0)",
-                        l, plan->layers[l].zero, name);
-    return true;
-}
-
 bool steady_legal(const struct plan *plan, struct error *err)
 {
     const char *name = schedules[plan->schedule]->name;
@@ -24,5 +12,11 @@ bool steady_legal(const struct plan *plan, struct error *err)
         if (plan->stages[s].turn > 0)
             return fail(err, "plan: stage %d: schedule %s knows no replicas that take turns; split the batch (dp)", s,
                         name);
-    return check_layers(plan, name, err);
+    for (int l = 0; l < plan->layer_count; l++)
+        if (plan->layers[l].zero > 0) /* the gradient of a layer's weights belongs to one version of the whole weight */
+            return fail(err,
+                        "plan: layer %d: zero %d: schedule %s keeps versions of whole weights, expected zero 0 (--fix "
+                        "zero=0)",
+                        l, plan->layers[l].zero, name);
+    return true;
 }
