@@ -457,42 +457,13 @@ static void say_tries(const struct cli *cli, const struct target *target, const 
     fprintf(cli->out, "\n");
 }
 
-/* Where the plan is a quarter longer than what the closed form finds in more memory than there is, the choices by which
- * a space is widened where nothing fits are worth a search of their own: deepseek-v3 by DeepSpeed on 1,024 H100 takes
- * 131 s a step, and 74.7 with the optimizer's states on hosts. */
-static bool say_unfit(const struct cli *cli, const struct inputs *in, const struct target *target,
-                      const struct uniform_choice *choice, const struct space *space, int64_t step_ns,
-                      struct error *err)
-{
-    struct space wide = space_default(space->batch, space->sequence, space->dtype);
-    struct text values = { 0 };
-    char number[TEXT_NUMBER_BYTES];
-    if (choice->unfit_ns == 0 || step_ns - step_ns / 5 < choice->unfit_ns)
-        return true;
-    space_widen(&wide, in->cluster, in->graph->sequence);
-    target->allow(&wide, in->graph);
-    for (int i = 0; i < WIDER_CHOICES; i++) {
-        const struct allowed *own = &space->range[wider_choices[i]], *wider = &wide.range[wider_choices[i]];
-        if (own->count > 0 && wider->count > own->count)
-            space_write_values(&values, wider_choices[i], wider);
-    }
-    if (values.data)
-        fprintf(cli->out,
-                "  what the formula finds shortest, %s, has no room once it is laid out; it may with --space %s\n",
-                text_duration_ns(number, choice->unfit_ns), values.data);
-    bool good = !values.failed || fail_memory(err);
-    text_free(&values);
-    return good;
-}
-
 bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
              const struct search_options *options, struct free_look *look, const struct search_plan *best,
              const char *path, bool exported, struct error *err)
 {
     say_tries(cli, target, choice);
     const int64_t step_ns = best->estimate->prediction.step_ns;
-    if (!say_unfit(cli, in, target, choice, &options->space, step_ns, err) ||
-        !free_look_say(look, cli, in, options, step_ns, best->formula_ns > 0 ? best->formula_ns : step_ns, err))
+    if (!free_look_say(look, cli, in, options, step_ns, best->formula_ns > 0 ? best->formula_ns : step_ns, err))
         return false;
     if (!exported)
         fprintf(cli->talk, "next: cleave export %s --to %s -o DIR\n", path ? path : "PLAN (write one with -o)",

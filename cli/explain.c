@@ -402,8 +402,8 @@ static bool search_as_asked(void *self, struct search_options *search, struct se
                        : search_run(out, g->in.model, &g->in.facts, search, err);
 }
 
-/* Nothing fits in the usual space: the plan of a wider one, as `cleave plan` takes it; what excludes each other there
- * is asked of the usual one. */
+/* Nothing fits in the usual space, or a wider one may have a much shorter plan: that, as `cleave plan` takes it; what
+ * excludes each other there is asked of the usual one. */
 static bool find_widened(struct explaining *g, struct solution *found, struct error *err)
 {
     struct explainer *e = &g->explainer;
@@ -437,7 +437,10 @@ static bool find_plan(struct explaining *g, struct solution *found, struct error
         return false;
     if (found->kind == SOLUTION_ENDED)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: ended before a plan was found; give it more --time-limit");
-    return found->kind == SOLUTION_PLAN || find_widened(g, found, err);
+    bool widens = found->kind != SOLUTION_PLAN;
+    if (!widens && !search_has_large_states(&widens, g->in.model, &g->in.facts, &e->options.space, err))
+        return false;
+    return !widens || find_widened(g, found, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

@@ -42,7 +42,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     }
     widening_list(&widened, widening_read(file->search));
     if (widened.data)
-        fprintf(cli->out, "nothing fitted without %s\n", widened.data);
+        fprintf(cli->out, "the space was widened by %s\n", widened.data);
     text_free(&widened);
     fprintf(cli->out, "made by cleave %s for model %s on cluster %s%s%s\n",
             file->context.cleave ? file->context.cleave : "(unknown)", in.model->name, in.cluster->name,

@@ -58,11 +58,15 @@ void widening_list(struct text *out, uint64_t choices)
 void widening_print(FILE *out, const struct widening *widening, bool fits)
 {
     struct text names = { 0 }, values = { 0 };
+    char without[TEXT_NUMBER_BYTES];
     widening_list(&names, widening->taken);
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (widening->taken >> wider_choices[i] & 1)
             space_write_values(&values, wider_choices[i], &widening->space.range[wider_choices[i]]);
-    if (names.data && values.data && fits)
+    if (names.data && values.data && widening->without_ns > 0)
+        fprintf(out, "widened by %s: the shortest plan without takes %s; the same search: --space %s\n", names.data,
+                text_duration_ns(without, widening->without_ns), values.data);
+    else if (names.data && values.data && fits)
         fprintf(out, "widened: nothing fits without %s; the same search: --space %s\n", names.data, values.data);
     else if (names.data)
         fprintf(out, "widened by %s: nothing fits with all of these\n", names.data);

@@ -98,6 +98,7 @@ struct uniform_trial {
     struct search_known known; /* that plan, for the search of the whole combination */
     struct price_shelf prices;
     struct pace_shelf paces;
+    int64_t unfit_ns;            /* search_result's */
     struct search_result *whole; /* of the best combination, where a glance did not do; NULL: it did */
     int whole_kept;
     struct search_result *nearest; /* of those with nothing that fits the one that lacks least */
@@ -353,8 +354,8 @@ static bool look(struct uniform_trial *t, struct combination *list, int count, b
     for (int i = 0; i < count && good; i++)
         if (list[i].open && (t->best_ns == 0 || list[i].formula_ns < t->best_ns - t->best_ns / ALIKE_SHARE)) {
             good = glance(t, &list[i], true, choice, err);
-            if (choice->unfit_ns == 0 || list[i].formula_ns < choice->unfit_ns)
-                choice->unfit_ns = list[i].formula_ns;
+            if (t->unfit_ns == 0 || list[i].formula_ns < t->unfit_ns)
+                t->unfit_ns = list[i].formula_ns;
         }
     return good;
 }
@@ -403,6 +404,7 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
     if (good && kept >= 0) {
         drop_plans(whole, kept);
         choice->tries[choice->best].step_ns = whole->plans[0].estimate->prediction.step_ns;
+        whole->unfit_ns = t.unfit_ns;
         *out = whole;
     } else if (good && t.nearest) {
         search_result_free(whole);

@@ -13,8 +13,6 @@ struct uniform_try {
 struct uniform_choice {
     int try_count, best; /* best: -1, nothing fits with any of them */
     struct uniform_try tries[UNIFORM_TRIES];
-    int64_t unfit_ns;   /* what the closed form finds shortest of a try, where that has no room once it is laid out; 0:
-                             it has */
     struct space space; /* of the best try; where nothing fits, of that which lacks least */
 };
 /* Further demands, each may be NULL. */

@@ -96,7 +96,14 @@ def certificates_of_kinds(folder):
     plans = [json.loads(file.read_text()) for file in (away, named)]
     check("widened or named: one plan and one certificate", all(plans[0][part] == plans[1][part] for part in ("decisions", "predicted", "certificate"))
           and plans[0]["search"]["widened"] == ["offload"] and "widened" not in plans[1]["search"])
-    expect("show of what was widened", 0, "nothing fitted without offload", "show", away)
+    expect("show of what was widened", 0, "the space was widened by offload", "show", away)
+    states = ["plan", "gpt2-medium", "--cluster", "2x1:a10g@memory=8e9", "--batch", 64, "--target", "deepspeed", "-o", named]
+    expect("states on hosts, for a tenth and more", 0, r"widened by offload: the shortest plan without takes [0-9.]+ s; the same search: --space offload=none:optimizer", *states)
+    with_states = json.loads(named.read_text())
+    expect("without, when asked", 0, r"^(?!(.|\n)*widened)", *states, "--space", "offload=none")
+    without = json.loads(named.read_text())
+    check("a tenth shorter", with_states["predicted"]["step_s"] < 0.9 * without["predicted"]["step_s"] and with_states["search"]["widened"] == ["offload"]
+          and "widened" not in without["search"])
     expect("explain seeks others where it was found", 0, r"tp=2: .*offloaded", "explain", away, "--part", "versus", "--versus", "tp=2")
     expect("check of what is offloaded", 0, "the certificate holds", "check", away)
     meshed = folder / "meshed.json"  # two devices that are linked each to each have less of their links than ranks of two nodes

@@ -93,20 +93,36 @@ int64_t account_left_bytes(const struct account *account, int stage)
     return account->available_bytes[stage] - account->memory[stage].peak_bytes;
 }
 
+/* Times the step, *step in the arena. Where layout makes few micro-batches wait for bytes for long, two numbers of them
+ * laid out tell how much of it recurs. The first to ask decides that, before several threads do. */
+static bool time_step(struct paced_step *step, struct arena *arena, struct explained *explained,
+                      const struct facts *facts, struct error *err)
+{
+    enum { LONG_SHARE = 500 };
+    struct pace *pace = &explained->pace->pace;
+    struct paced_apart apart = { 0 };
+    bool timed = (pace->further == 0 || pace_time_apart(pace, facts, arena, &apart, err)) &&
+                 pace_time(pace, facts, &apart, arena, step, err);
+    if (timed && !pace->timed && pace->further > 0 && !pace->uneven &&
+        step->step_ns - apart.step_ns > apart.step_ns / LONG_SHARE) {
+        pace->uneven = true;
+        timed = pace_time(pace, facts, &apart, arena, step, err);
+    }
+    if (timed && !pace->timed)
+        pace->timed = true;
+    paced_apart_close(&apart);
+    return timed;
+}
+
 bool account_open(struct account *out, struct explained *explained, const struct facts *facts, struct error *err)
 {
     struct account account = { .stage_count = explained->plan->stage_count, .memory = explained->memory };
-    struct paced_apart apart = { 0 };
     struct paced_step step;
     account.available_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.available_bytes);
     account.host_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.host_bytes);
     if (!account.available_bytes || !account.host_bytes)
         return fail_memory(err);
-    struct pace *pace = &explained->pace->pace;
-    bool timed = (pace->further == 0 || pace_time_apart(pace, facts, &account.arena, &apart, err)) &&
-                 pace_time(pace, facts, &apart, &account.arena, &step, err);
-    paced_apart_close(&apart);
-    if (!timed) {
+    if (!time_step(&step, &account.arena, explained, facts, err)) {
         account_free(&account);
         return false;
     }
@@ -115,7 +131,7 @@ bool account_open(struct account *out, struct explained *explained, const struct
     account.time_ns = step.time_ns;
     account.fits = true;
     for (int s = 0; s < account.stage_count; s++) {
-        account.host_bytes[s] = pace->few.program->stages[s].host_bytes;
+        account.host_bytes[s] = explained->program->stages[s].host_bytes;
         account.fits = account.fits && account.host_bytes[s] <= cost_stage_host_bytes(facts, explained->plan, s);
         account.available_bytes[s] = cost_stage_available_bytes(facts, explained->plan, s);
         if (account_left_bytes(&account, s) < account_left_bytes(&account, account.full_stage))

@@ -71,22 +71,34 @@ static bool divides(const struct path *path, const struct layout *layout)
     return true;
 }
 
-/* Do the blocks that the group holds cover what each member wants? An atom outside the group must decide the same
- * digits before and after; inside a group that exchanges nothing on an atom (a slice), sharding may only become finer.
- */
+/* True when the atom decides the same digits before and after, as one outside the group must. */
+static bool decides_alike(const struct path *path, const struct layout *next, int atom)
+{
+    if (path->now.kind[atom] == LAYOUT_FLAT)
+        return outer_pieces(path, &path->now, atom) == outer_pieces(path, next, atom);
+    return path->now.kind[atom] != LAYOUT_SHARDED ||
+           outer_product(path, &path->now, atom) == outer_product(path, next, atom);
+}
+
+/* Do the blocks that the group holds cover what each member wants? Inside a group that exchanges nothing on an atom (a
+ * slice), sharding may only become finer. */
 static bool covers(const struct path *path, const struct layout *next, unsigned atoms)
 {
-    for (int i = 0; i < MAX_ATOMS; i++) {
-        bool pulled = atoms >> i & 1;
-        if (path->now.kind[i] == LAYOUT_FLAT && !pulled &&
-            outer_pieces(path, &path->now, i) != outer_pieces(path, next, i))
+    for (int i = 0; i < MAX_ATOMS; i++)
+        if (!(atoms >> i & 1) && !decides_alike(path, next, i))
             return false;
-        if (path->now.kind[i] != LAYOUT_SHARDED || pulled)
-            continue;
-        if (outer_product(path, &path->now, i) != outer_product(path, next, i))
-            return false;
-    }
     return true;
+}
+
+/* Gives the least group whose members have all that its members want. Copies take turns in sending, so that they are of
+ * one group. */
+static unsigned exchanging(const struct path *path, const struct layout *to)
+{
+    unsigned atoms = 0;
+    for (int i = 0; i < MAX_ATOMS; i++)
+        if (atom_differs(&path->now, to, i) || path->now.kind[i] == LAYOUT_REPLICATED || !decides_alike(path, to, i))
+            atoms |= 1u << i;
+    return atoms;
 }
 
 static void step(struct path *path, enum op op, unsigned atoms, const struct layout *to)
@@ -117,7 +129,7 @@ static void apply(struct path *path, const struct layout *to, const struct trans
         if (divides(path, &next) && covers(path, &next, atoms)) {
             step(path, table[k].op, atoms, &next);
         } else {
-            step(path, OP_REDISTRIBUTE, (1u << MAX_ATOMS) - 1, to);
+            step(path, OP_REDISTRIBUTE, exchanging(path, to), to);
             return;
         }
     }

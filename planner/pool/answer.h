@@ -193,6 +193,8 @@ struct search_result {
     bool feasible;
     bool beaten;     /* before any plan one was left as not worth it (options.worth_ns), whether it fits or not */
     const char *why; /* the space has no configuration: what does not divide, and what to type; else NULL */
+    int64_t unfit_ns; /* of layers treated alike (targets/uniform.h), what the closed form finds shortest of a way that
+                         has no room once it is laid out; 0: it has */
     int plan_count;  /* best first by simulated step; at most options.top */
     struct search_plan *plans;
     int simulated_count; /* those of `plans` may be among them */

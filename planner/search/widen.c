@@ -136,26 +136,101 @@ static bool search_again(struct widener *w, struct widening *widening, uint64_t 
     return true;
 }
 
-/* *out: weights and the optimizer's state, kept once, are more than all devices and hosts have. */
-static bool is_hopeless(const struct widener *w, bool *out, struct error *err)
+/* Adds up weights, with what goes with them, and the optimizer's states, each kept once. */
+static bool count_bytes(double *weights, double *states, const struct model *model, const struct space *space,
+                        struct error *err)
 {
-    const struct space *space = &w->options->space;
-    double needed = 0, there = (double)w->facts->cluster->device_count * (double)facts_most_bytes(w->facts);
     struct graph *graph = NULL;
-    if (!graph_take(&graph, w->model, space->batch, space->sequence, 1, err))
+    *weights = *states = 0;
+    if (!graph_take(&graph, model, space->batch, space->sequence, 1, err))
         return false;
     for (int i = 0; i < graph->weight_count; i++) {
         const struct weight *weight = &graph->weights[i];
-        int64_t state = optimizer_bytes_per_element(&space->optimizer, space->dtype, weight);
-        needed += (double)weight_elements(weight) *
-                  (double)(weight_bytes_per_element(space->dtype) + (weight->frozen ? 0 : state));
+        double elements = (double)weight_elements(weight);
+        *weights += elements * (double)weight_bytes_per_element(space->dtype);
+        if (!weight->frozen)
+            *states += elements * (double)optimizer_bytes_per_element(&space->optimizer, space->dtype, weight);
     }
+    graph_free(graph);
+    return true;
+}
+
+/* *out: weights and the optimizer's state, kept once, are more than all devices and hosts have. */
+static bool is_hopeless(const struct widener *w, bool *out, struct error *err)
+{
+    double weights, states, there = (double)w->facts->cluster->device_count * (double)facts_most_bytes(w->facts);
+    if (!count_bytes(&weights, &states, w->model, &w->options->space, err))
+        return false;
     for (int t = 0; t < w->facts->cluster->type_count; t++) {
         int64_t bytes = w->facts->cluster->types[t].device.host_memory_bytes; /* 0: nobody knows */
         there += (double)w->facts->cluster->device_count * (double)(bytes > 0 ? bytes : INT64_MAX);
     }
-    graph_free(graph);
-    *out = needed > there;
+    *out = weights + states > there;
+    return true;
+}
+
+bool search_has_large_states(bool *out, const struct model *model, const struct facts *facts, const struct space *space,
+                             struct error *err)
+{
+    enum { LARGE_SHARE = 5 };
+    double weights, states, there = (double)facts->cluster->device_count * (double)facts_most_bytes(facts);
+    bool good = count_bytes(&weights, &states, model, space, err);
+    *out = good && states * LARGE_SHARE >= there;
+    return good;
+}
+
+/* Tells whether the space has any plan below that by the closed form, which is soon known where none is. */
+static bool has_shorter(struct widener *w, const struct search_options *options, int64_t below_ns, bool *out,
+                        struct error *err)
+{
+    struct search_options own = *options;
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    own.any_plan = own.thrifty = own.unjudged = true;
+    own.skip |= 1u << PART_FAMILIES | 1u << PART_CLIMB;
+    own.below_ns = below_ns;
+    own.top = 1;
+    *out = false;
+    if (!search_run(&result, w->model, w->facts, &own, &why))
+        return why.kind == ERROR_INPUT || why.ended || fail_with(err, &why);
+    *out = result->certificate.best_ns > 0;
+    search_result_free(result);
+    return true;
+}
+
+/* Looks for a plan that is at least a tenth shorter with the optimizer's states on hosts. A batch that was chosen was
+ * for what fits without. */
+static bool lighten(struct widener *w, struct widening *widening, struct search_options *own, widening_search *search,
+                    void *self, struct search_result **out, struct error *err)
+{
+    enum { GAIN_SHARE = 10, UNFIT_SHARE = 5 };
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    int64_t without_ns = (*out)->plans[0].estimate->prediction.step_ns, unfit_ns = (*out)->unfit_ns;
+    bool large = unfit_ns > 0 && unfit_ns < without_ns - without_ns / UNFIT_SHARE, shorter = false;
+    enum space_choice taken = space_lighten(&own->space, w->widest);
+    if (taken == CHOICE_COUNT || own->space.batch != w->options->space.batch)
+        return true;
+    if (!large && !search_has_large_states(&large, w->model, w->facts, &w->options->space, err))
+        return false;
+    own->worth_ns = without_ns - without_ns / GAIN_SHARE;
+    own->prices = &w->prices;
+    own->rates = 1;
+    if (!large || !has_time(w, own))
+        return true;
+    if (!has_shorter(w, own, own->worth_ns, &shorter, err))
+        return false;
+    if (!shorter || !has_time(w, own))
+        return true;
+    if (!search(self, own, &result, &why))
+        return why.kind == ERROR_INFEASIBLE || why.kind == ERROR_INPUT || why.ended || fail_with(err, &why);
+    if (!result->feasible || result->plans[0].estimate->prediction.step_ns >= own->worth_ns) {
+        search_result_free(result);
+        return true;
+    }
+    search_result_free(*out);
+    *out = result;
+    *widening = (struct widening){ own->space, UINT64_C(1) << taken, without_ns };
     return true;
 }
 
@@ -212,10 +287,11 @@ bool search_widened(struct search_result **out, struct widening *widening, const
     own.no_advice = true;
     bool found = search(self, &own, out, &why);
     widening->space.batch = own.space.batch;
-    if (found ? (*out)->feasible : why.kind != ERROR_INFEASIBLE)
-        return found || fail_with(err, &why);
+    if (!found && why.kind != ERROR_INFEASIBLE)
+        return fail_with(err, &why);
+    bool has_plan = found && (*out)->feasible;
     price_shelf_open(&w.prices);
-    bool good = widen(&w, widening, &own, search, self, out, err);
+    bool good = (has_plan ? lighten : widen)(&w, widening, &own, search, self, out, err);
     price_shelf_close(&w.prices);
     return good && (*out || fail_with(err, &why));
 }

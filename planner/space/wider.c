@@ -47,6 +47,16 @@ void space_keep_weights(struct space *space)
         offload->count--;
 }
 
+enum space_choice space_lighten(struct space *space, const struct space *widest)
+{
+    struct allowed *offload = &space->offload;
+    if (!allowed_has(&widest->offload, OFFLOAD_OPTIMIZER) || allowed_has(offload, OFFLOAD_OPTIMIZER) ||
+        offload->count == SPACE_VALUES)
+        return CHOICE_COUNT;
+    offload->values[offload->count++] = OFFLOAD_OPTIMIZER;
+    return CHOICE_OFFLOAD;
+}
+
 void space_narrow_wide(struct space *space)
 {
     for (int i = 1; i < space->loss_chunks.count; i++)
