@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Networks whose words say another rate than the device's: bytes per second of a node, of which the device reaches its
  * share. Omni-Path is Jean Zay's, whose four links carried 135 Gb/s of a node together (Bekman, Machine Learning
@@ -36,8 +37,8 @@ enum { GPT_OSS_WINDOW = 128 };
 enum { LLAMA4_SPARSE_EXPERTS = 128 };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
 #define EXCHANGES_OVERLAP "moe a2a overlap"
-/* Frameworks by the beginning of their names, by whether their attention is fused (any, where there is no answer), and
- * by what notes or graphs say. */
+/* Frameworks by the beginning of their names, in letters of any case, by whether their attention is fused (any, where
+ * there is no answer), and by what notes or graphs say. */
 static const struct {
     const char *words;
     enum answer fused;
@@ -64,14 +65,25 @@ static const struct {
                    { "PyTorch FSDP (llm-foundry)", ANSWER_NONE, "llm-foundry", NULL, NULL },
                    { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", NULL, NULL },
                    { "torchtitan", ANSWER_NONE, "torchtitan", NULL, NULL },
+                   { "Megatron-Bridge", ANSWER_NONE, "megatron-core", NULL, NULL },
+                   { "accelerate", ANSWER_NONE, "accelerate-fsdp2", NULL, NULL },
                    { "MaxText", ANSWER_NONE, "maxtext", NULL, NULL },
-                   { "PaxML", ANSWER_NONE, "maxtext", NULL, NULL } };
+                   { "PaxML", ANSWER_NONE, "maxtext", NULL, NULL },
+                   { "cleave", ANSWER_NONE, "cleave", NULL, NULL },
+                   { "llm.c", ANSWER_NONE, "cleave", NULL, NULL },
+                   { "nnScaler", ANSWER_NONE, "cleave", NULL, NULL },
+                   { "Alpa", ANSWER_NONE, "cleave", NULL, NULL } };
 /* Frameworks that reduce gradients after the last backward pass, by the beginning of their names. */
 static const char *const late_reducers[] = { "Megatron-LM", "Megatron-DeepSpeed", "Alpa/JAX", NULL };
 
 static bool begins_with(const char *text, const char *words)
 {
     return strncmp(text, words, strlen(words)) == 0;
+}
+
+static bool is_run_by(const struct measured_run *run, const char *words)
+{
+    return strncasecmp(run->framework, words, strlen(words)) == 0;
 }
 
 static bool says(const struct measured_run *run, const char *words)
@@ -384,7 +396,7 @@ static bool choose_dtype(struct measured_case *out, struct mapping *m)
     const char *dtype = m->run->dtype;
     if (!strcmp(dtype, "tf32"))
         return fail(m->why, "dtype tf32");
-    bool half = begins_with(m->device, "v100") || begins_with(m->run->framework, "Megatron-DeepSpeed");
+    bool half = begins_with(m->device, "v100") || is_run_by(m->run, "Megatron-DeepSpeed");
     out->dtype = is_one_of(dtype, fp8) ? "fp8" : *dtype ? dtype : half ? "fp16" : "bf16";
     return true;
 }
@@ -511,19 +523,23 @@ static bool choose(struct measured_case *out, struct mapping *m)
     choose_recomputation(&fix, m);
     choose_offload(&fix, m);
     choose_optimizer(out, m);
-    if (begins_with(run->framework, "torchtitan") && run->zero_stage == 3 && run->pp > 1)
+    if (is_run_by(run, "torchtitan") && run->zero_stage == 3 && run->pp > 1)
         text_add(&fix, ",reshard=false"); /* its default where there are stages */
     for (int i = 0; late_reducers[i] && run->dp_overlap == ANSWER_NONE; i++)
-        late = late || begins_with(run->framework, late_reducers[i]);
+        late = late || is_run_by(run, late_reducers[i]);
     if (late)
         text_add(&fix, ",bucket=1TiB"); /* one bucket of everything: it is full when the backward pass ends */
-    out->framework = m->framework ? m->framework : "cleave";
+    out->framework = m->framework;
     for (size_t i = sizeof frameworks / sizeof *frameworks; i-- > 0 && !m->framework;)
-        if (begins_with(run->framework, frameworks[i].words) &&
-            (!frameworks[i].says || says(run, frameworks[i].says)) &&
+        if (is_run_by(run, frameworks[i].words) && (!frameworks[i].says || says(run, frameworks[i].says)) &&
             (!frameworks[i].also || says(run, frameworks[i].also)) &&
             (frameworks[i].fused == ANSWER_NONE || frameworks[i].fused == (enum answer)run->flash_attn))
             out->framework = frameworks[i].framework;
+    if (!out->framework && *run->framework) {
+        stand_in(m, "its framework is not known: as cleave");
+        out->unknown_framework = true;
+    }
+    out->framework = out->framework ? out->framework : "cleave";
     out->batch = run->global_batch;
     out->sequence = run->seq_len;
     out->fix = fix.failed ? NULL : arena_strdup(m->arena, fix.data);

@@ -238,8 +238,38 @@ static int by_question(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
+/* What runs the row's plan: a row may have a name that --framework takes. NULL: what its words say. */
+static const char *framework_of(const struct measured_rows *m, const struct validated_row *row,
+                                const char *const *names, size_t count)
+{
+    const char *found = m->framework;
+    for (size_t i = 0; i < count && !found; i++)
+        found = !strcmp(names[i], row->run.framework) ? names[i] : NULL;
+    return found;
+}
+
+/* Tells of rows whose framework nobody knows, with the first name. */
+static void tell_unknown(const struct measured_rows *m, const char *const *names, size_t count)
+{
+    const char *first = NULL;
+    int rows = 0;
+    for (int i = 0; i < m->count; i++)
+        if (!m->rows[i].skipped && m->rows[i].asked.unknown_framework) {
+            first = first ? first : m->rows[i].run.framework;
+            rows++;
+        }
+    if (rows == 0)
+        return;
+    fprintf(m->cli->talk, "note: %d %s a framework that is not known, such as \"%s\": priced as cleave would run them. Known are",
+            rows, rows == 1 ? "row names" : "rows name", first);
+    for (size_t i = 0; i < count; i++)
+        fprintf(m->cli->talk, " %s%s", names[i], i + 1 < count ? "," : "\n");
+}
+
 bool measured_rows_ask(struct measured_rows *m, struct error *err)
 {
+    const char *names[64];
+    size_t count = inputs_names(&m->in, INPUTS_FRAMEWORKS, names, sizeof names / sizeof *names);
     struct validated_row **rows = arena_alloc(&m->in.arena, (size_t)m->count, sizeof(void *));
     int asked = 0;
     if (!rows)
@@ -249,11 +279,12 @@ bool measured_rows_ask(struct measured_rows *m, struct error *err)
         struct error why = { 0 };
         if (row->skipped)
             continue;
-        if (measured_case_of(&row->asked, &row->run, m->framework, m->in.catalogue, &row->arena, &why))
+        if (measured_case_of(&row->asked, &row->run, framework_of(m, row, names, count), m->in.catalogue, &row->arena, &why))
             rows[asked++] = row;
         else
             skip(row, &why);
     }
+    tell_unknown(m, names, count);
     if (asked > 0)
         qsort(rows, (size_t)asked, sizeof(void *), by_question);
     for (int i = 0; i < asked; i++) {

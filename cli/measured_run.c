@@ -36,8 +36,10 @@ static const struct json_field run_columns[] = {
     TEXT("id", RUN(id), "names the row"),
     TEXT("source_key", RUN(source_key), "who measured; errors are told by it (the file's name)"),
     TEXT("framework", RUN(framework),
-         "what ran it; Megatron-LM, Megatron-DeepSpeed and Alpa reduce gradients at the "
-         "end where dp_overlap does not say"),
+         "what ran it: a name that --framework takes, or words that begin as Megatron-LM, Megatron-Core, NeMo, "
+         "Megatron-Bridge, Megatron-DeepSpeed, DeepSpeed, accelerate, PyTorch FSDP (llm-foundry), torchtitan, MaxText "
+         "or PaxML do; Megatron-LM, Megatron-DeepSpeed and Alpa reduce gradients at the end where dp_overlap does not "
+         "say"),
     NEEDED_TEXT("family", RUN(family),
                 "says what the architecture's columns leave open: rotary or learned positions, "
                 "norm, biases"),

@@ -155,16 +155,23 @@ static bool part_text(struct looking *l, const struct cluster *named, const stru
     return good || fail_memory(err);
 }
 
-/* Parts that fall are left out once nothing fits, as less of the same has less memory. */
+/* Lacks memory, and does not just have a number of devices that the job cannot be dealt to. */
+static bool lacks_memory(const struct candidate *c)
+{
+    return c->result && !c->result->feasible && !c->result->why;
+}
+
+/* Parts that fall are left out once one lacks memory, as less of the same has less. */
 static bool search_parts(struct looking *l, const struct cluster *named, const struct variation *parts, int count,
                          struct error *err)
 {
-    bool fits = true;
+    bool fits, lacks = false;
     double least = 0;
     for (int i = 0; i < count && !l->o->ended; i++) {
         struct candidate *c = NULL;
         const char *cluster;
-        if (i > 0 && !fits && parts[i].types == parts[i - 1].types)
+        lacks = lacks && parts[i].types == parts[i - 1].types;
+        if (lacks)
             continue;
         if (!part_text(l, named, &parts[i], &cluster, err))
             return false;
@@ -176,6 +183,7 @@ static bool search_parts(struct looking *l, const struct cluster *named, const s
             candidate_free(c);
             return false;
         }
+        lacks = lacks_memory(c);
         double dollars = fits ? l->o->tries[l->o->try_count - 1].dollars : 0;
         if (fits && (!l->o->found || dollars < least)) {
             least = dollars;

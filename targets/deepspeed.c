@@ -5,6 +5,7 @@
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
 #include "targets/decoder.h"
+#include "targets/deepspeed.h"
 #include "targets/launch_text.h"
 #include "targets/settings.h"
 #include "targets/target.h"
@@ -58,7 +59,7 @@ static bool offload_is_known(const struct launch *launch, const struct launch_co
 static bool buckets_are_facts(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->bucket_bytes == BUCKET_BYTES && launch->prefetch == 1 && launch->loss_chunks == 1;
+    return launch->bucket_bytes == BUCKET_BYTES && launch->prefetch <= 1 && launch->loss_chunks == 1;
 }
 
 static const struct target_rule rules[] = {
@@ -97,7 +98,7 @@ static const struct target_rule rules[] = {
       launch_optimizer_detail },
     { "dtype", "it computes in bf16, fp16 or fp32", "deepspeed/runtime/precision_config.py", trainer_dtype_is_known,
       NULL },
-    { "buckets", "buckets are its own, one layer is gathered ahead, and the loss runs at once",
+    { "buckets", "buckets are its own, one layer or none is gathered ahead, and the loss runs at once",
       "deepspeed/runtime/zero/config.py, DeepSpeedZeroConfig", buckets_are_facts, NULL },
     { 0 },
 };
@@ -163,7 +164,7 @@ static void write_zero(struct json_writer *w, const struct launch *launch)
     write_pair(w, "reduce_bucket_size", BUCKET_ELEMENTS);
     write_pair(w, "allgather_bucket_size", BUCKET_ELEMENTS);
     if (stage_of(launch) == 3) {
-        write_pair(w, "stage3_prefetch_bucket_size", 50000000);
+        write_pair(w, "stage3_prefetch_bucket_size", launch->prefetch > 0 ? 50000000 : 0);
         write_pair(w, "stage3_param_persistence_threshold", 100000);
         write_truth(w, "stage3_gather_16bit_weights_on_model_save", false);
         if (launch->shard_group > 0)
@@ -315,7 +316,7 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     struct launch *launch = &out->launch;
     static const char *const devices[] = { "none", "cpu", "nvme", NULL };
     int optimizer = 0, parameters = 0;
-    int64_t mics = 0, hpz = 1;
+    int64_t mics = 0, hpz = 1, ahead = 1, live = 1;
     const struct settings_option options[] = {
         { "zero_stage", .integer = &launch->zero, .most = 3 },
         { "deepspeed_config.zero_stage", .integer = &launch->zero, .most = 3 },
@@ -328,6 +329,8 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
         { "zero_optimization.offload_param.device", .word = &parameters, .words = devices },
         { "zero_optimization.mics_shard_size", .integer = &mics, .least = -1, .most = MOST_DEGREE },
         { "zero_optimization.zero_hpz_partition_size", .integer = &hpz, .least = 1, .most = MOST_DEGREE },
+        { "zero_optimization.stage3_prefetch_bucket_size", .integer = &ahead, .most = INT64_MAX },
+        { "zero_optimization.stage3_max_live_parameters", .integer = &live, .most = INT64_MAX },
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
@@ -346,6 +349,7 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     if (hpz > 1)
         return fail(err, "%s: zero_hpz_partition_size %lld: second shards within nodes are not planned", settings->name,
                     (long long)hpz);
+    launch->prefetch = ahead > 0 && live > 0; /* partitioned_param_coordinator.py, fetch_sub_module() */
     launch->offload = (optimizer ? OFFLOAD_OPTIMIZER : 0) | (parameters ? OFFLOAD_PARAMETERS : 0);
     launch->shard_group = max_i64(mics, 0);
     return true;
@@ -471,49 +475,6 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     return true;
 }
 
-/* Takes what has no effect, or of which the facts have the framework's own; returns how many. */
-static int take_ignored(struct settings *settings, int zero)
-{
-    static const char *const ignored[] = { "zero_optimization.overlap_comm",
-                                           "zero_optimization.contiguous_gradients",
-                                           "zero_optimization.reduce_",
-                                           "zero_optimization.allgather_",
-                                           "zero_optimization.stage3_",
-                                           "zero_optimization.sub_group_size",
-                                           "zero_optimization.round_robin",
-                                           "zero_optimization.offload_optimizer.",
-                                           "zero_optimization.offload_param.",
-                                           "zero_optimization.mics_",
-                                           "fp16.",
-                                           "optimizer.",
-                                           "scheduler.",
-                                           "wall_clock_breakdown",
-                                           "steps_per_print",
-                                           "zero_allow_untested_optimizer",
-                                           "deepspeed_config.zero3_",
-                                           "deepspeed_config.deepspeed_multinode_launcher",
-                                           "zero3_",
-                                           "use_deepspeed",
-                                           "downcast_bf16",
-                                           "parallelism_config.",
-                                           "tensorboard.",
-                                           "wandb.",
-                                           "flops_profiler.",
-                                           NULL };
-    char elements[TEXT_NUMBER_BYTES];
-    snprintf(elements, sizeof elements, "%d", BUCKET_ELEMENTS);
-    const char *const overlaps[] = { "true", NULL }, *const buckets[] = { elements, NULL };
-    /* Master weights, gradients and states of 16 bits (DeepSpeed's precision_config.py): priced are those of 32. */
-    static const char *const no[] = { "false", NULL };
-    settings_keep_unusual(settings, "bf16.bf16_master_weights_and_grads", no);
-    settings_keep_unusual(settings, "bf16.bf16_optimizer_states", no);
-    if (zero > 0)
-        settings_keep_unusual(settings, "zero_optimization.overlap_comm", overlaps);
-    settings_keep_unusual(settings, "zero_optimization.reduce_bucket_size", buckets);
-    settings_keep_unusual(settings, "zero_optimization.allgather_bucket_size", buckets);
-    return settings_take_all(settings, ignored) + trainer_take_ignored(settings);
-}
-
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
@@ -576,7 +537,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         return fail(err, "%s: expected %s; found none", settings.name, expected);
     if (!trainer_refuse_left(out, &settings, "tensor_parallel.autotp_size and sequence_parallel_size", err))
         return false;
-    out->ignored_count += take_ignored(&settings, launch->zero);
+    out->ignored_count += deepspeed_take_ignored(&settings, (int)launch->zero);
     return settings_say_something(&settings, expected, err) &&
            (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));
 }

@@ -148,4 +148,13 @@ void megatron_say_positions(struct text *out, const struct model *model);
 void megatron_bridge_say_positions(struct text *out, const struct model *model);
 void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
                          const char *script);
+/* torchrun's and srun's, as they count devices. */
+struct megatron_launcher {
+    int64_t nodes, per_node, tasks, tasks_per_node;
+};
+/* True where the word, whose name has so many letters, is such an option; value: behind it, or NULL. */
+bool megatron_launcher_option(struct megatron_launcher *l, const char *word, int length, const char *value);
+int64_t megatron_launcher_devices(const struct megatron_launcher *l); /* 0: it does not say */
+/* Gives the devices that the command (or NULL), the batch lines of its script or its variables ask for; 0: none do. */
+int64_t megatron_script_devices(const struct shell_script *script, const struct shell_command *command);
 #endif

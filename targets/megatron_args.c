@@ -389,45 +389,6 @@ static bool add_unsaid(struct launch_read *out, struct arena *arena, const char 
     return ok;
 }
 
-/* torchrun's and srun's, as they count devices. */
-struct launcher {
-    int64_t nodes, per_node, tasks, tasks_per_node;
-};
-static bool launcher_option(struct launcher *l, const char *word, int length, const char *value)
-{
-    static const struct {
-        const char *name;
-        size_t offset;
-    } names[] = { { "--nproc_per_node", offsetof(struct launcher, per_node) },
-                  { "--nproc-per-node", offsetof(struct launcher, per_node) },
-                  { "--gpus-per-node", offsetof(struct launcher, per_node) },
-                  { "--nnodes", offsetof(struct launcher, nodes) },
-                  { "--nodes", offsetof(struct launcher, nodes) },
-                  { "-N", offsetof(struct launcher, nodes) },
-                  { "--ntasks", offsetof(struct launcher, tasks) },
-                  { "-n", offsetof(struct launcher, tasks) },
-                  { "--ntasks-per-node", offsetof(struct launcher, tasks_per_node) } };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is_called(names[i].name, word, length)) {
-            char *end;
-            long long count = value ? strtoll(value, &end, 10) : 0;
-            if (value && end != value && (!*end || *end == ':') && count > 0 && count <= 1 << 24)
-                *(int64_t *)(void *)((char *)l + names[i].offset) = count;
-            return true;
-        }
-    return false;
-}
-
-static int64_t devices_of(const struct launcher *l)
-{
-    int64_t per_node = max_i64(l->per_node, l->tasks_per_node);
-    if (l->tasks > 1 && l->tasks >= l->nodes)
-        return l->tasks;
-    if (per_node > 0)
-        return per_node * max_i64(1, l->nodes);
-    return 0;
-}
-
 /* The value of the option at words[*i], whose name has so many letters: behind "=", or the next word. NULL: none. */
 static const char *value_at(const char *const *words, int count, int *i, int length)
 {
@@ -533,7 +494,7 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
     static const char *const gone[][2] = { { "--batch-size", "--micro-batch-size" },
                                            { "--model-parallel-size", "--tensor-model-parallel-size" },
                                            { "--checkpoint-activations", "--recompute-activations" } };
-    struct launcher launcher = { 0 };
+    struct megatron_launcher launcher = { 0 };
     bool inside = false; /* behind the program that takes Megatron-LM's own */
     for (int i = 0; i < count; i++) {
         int length = (int)strcspn(words[i], "=");
@@ -548,7 +509,7 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
                 return false;
             continue;
         }
-        if (words[i][0] == '-' && launcher_option(&launcher, words[i], length,
+        if (words[i][0] == '-' && megatron_launcher_option(&launcher, words[i], length,
                                                   words[i][length] == '=' ? words[i] + length + 1
                                                   : i + 1 < count         ? words[i + 1]
                                                                           : NULL))
@@ -579,7 +540,7 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
     }
     if (args->padded_vocabulary > 0) /* the model's, whatever is said beside it (argument_utils.py) */
         args->vocabulary = args->padded_vocabulary;
-    if (devices_of(&launcher) > 0)
-        out->devices = devices_of(&launcher);
+    if (megatron_launcher_devices(&launcher) > 0)
+        out->devices = megatron_launcher_devices(&launcher);
     return true;
 }

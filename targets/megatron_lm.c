@@ -167,30 +167,6 @@ static const struct shell_command *find_command(const struct shell_script *scrip
     return best;
 }
 
-/* Devices that a script's batch lines ask for, or its variables name. */
-static void find_devices(struct launch_read *out, struct arena *arena, const struct shell_script *script)
-{
-    struct megatron_args unused = megatron_defaults;
-    struct launch_read read = { 0 };
-    struct error err = { 0 };
-    const char **words = arena_alloc(arena, 4096, sizeof *words);
-    int count = 0;
-    if (!words)
-        return;
-    words[count++] = "#SBATCH";
-    for (int i = 0; i < script->count; i++)
-        for (int w = 1;
-             w < script->commands[i].count && strcmp(script->commands[i].words[0], "#SBATCH") == 0 && count < 4096; w++)
-            words[count++] = script->commands[i].words[w];
-    if (megatron_parse(&unused, &read, arena, "#SBATCH", words, count, &err) && read.devices > 0)
-        out->devices = read.devices;
-    const char *world = shell_value(script, "WORLD_SIZE");
-    char *end;
-    long long devices = world ? strtoll(world, &end, 10) : 0;
-    if (out->devices == 0 && devices > 0 && devices <= 1 << 24)
-        out->devices = devices;
-}
-
 static bool add_notes(struct launch_read *out, struct arena *arena, const struct shell_script *script,
                       struct error *err)
 {
@@ -216,7 +192,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
                     name);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
            megatron_check_words(&args, command->words, command->count, name, err) &&
-           (out->devices > 0 || (find_devices(out, arena, &script), true)) && add_notes(out, arena, &script, err) &&
+           (out->devices > 0 || (out->devices = megatron_script_devices(&script, NULL), true)) && add_notes(out, arena, &script, err) &&
            megatron_launch(out, arena, &args, false, name, err);
 }
 

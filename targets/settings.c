@@ -58,13 +58,20 @@ static bool same_number(const char *a, const char *b)
     return text_read_double(a, strlen(a), &x) && text_read_double(b, strlen(b), &y) && x == y;
 }
 
+static bool is_at_most(const char *value, const char *most)
+{
+    double x, y;
+    return text_read_double(value, strlen(value), &x) && text_read_double(most, strlen(most), &y) && x <= y;
+}
+
 void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values)
 {
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
         bool usual = strcmp(one->key, key) != 0;
         for (const char *const *value = values; *value && !usual; value++)
-            usual = strcasecmp(one->value, *value) == 0 || same_number(one->value, *value);
+            usual = strcasecmp(one->value, *value) == 0 || same_number(one->value, *value) ||
+                    (strncmp(*value, "<=", 2) == 0 && is_at_most(one->value, *value + 2));
         one->unusual = one->unusual || !usual;
     }
 }

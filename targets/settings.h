@@ -104,7 +104,8 @@ bool settings_read(struct settings *settings, const struct settings_option *opti
 /* Takes all whose keys begin as one of them (NULL-terminated); their number. */
 int settings_take_all(struct settings *settings, const char *const *prefixes);
 /* Of the setting of that key a value other than these, whatever the case or the form of a number, would change what is
- * predicted: settings_take_all() leaves it, so that it is not understood. values: NULL-terminated. */
+ * predicted: settings_take_all() leaves it, so that it is not understood. "<=N" stands for all numbers up to N. values:
+ * NULL-terminated. */
 void settings_keep_unusual(struct settings *settings, const char *key, const char *const *values);
 /* Fails where nobody took any: what was read is no launch. expected: "settings of DeepSpeed, such as bf16.enabled". */
 bool settings_say_something(const struct settings *settings, const char *expected, struct error *err);

@@ -31,6 +31,10 @@ def assumed(folder):
     check("it is the model's", json.loads((folder / "m.json").read_text())["sequence"] == 8192)
     said("a plan of it", 0, "micro-batch", "plan", folder / "m.json", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32")
     said("unknown", 2, 'has the model_type "zebra"; the nearest is llama: cleave import FILE --as llama reads', "import", strange)
+    for newer, known in (("qwen4", "qwen3"), ("qwen4_moe", "qwen3_moe"), ("glm9_moe", "glm4_moe"), ("deepseek_v99", "deepseek_v4")):
+        strange.write_text(json.dumps({**LLAMA, "model_type": newer}))
+        said(f"a version to come: {newer}", 2, f"the nearest is {known}: cleave import", "import", strange)
+    strange.write_text(json.dumps({**LLAMA, "model_type": "zebra"}))
     said("as another", 0, "read as llama, as --as says", "import", strange, "--as", "llama", "-o", folder / "m.json")
     said("as none", 2, 'has the model_type "lama"; the nearest is llama', "import", strange, "--as", "lama")
 

@@ -214,6 +214,19 @@ def experts_of_megatron(folder):
                   for layer in part.get("layers", ()) if layer["kind"] == "moe"))
 
 
+def frameworks(folder):
+    """A row names what ran it as --framework does, or in words of any case; who is not known is told."""
+    cases = (("torchtitan-compile", "torchtitan-compile"), ("megatron-core", "megatron-core"), ("DEEPSPEED ZeRO-3", "deepspeed"), ("Megatron-Bridge", "megatron-core"),
+             ("accelerate", "accelerate-fsdp2"), ("llm.c", "cleave"), ("", "cleave"), ("typo-xyz", "cleave"))
+    runs, told = folder / "frameworks.csv", folder / "frameworks_out.csv"
+    write_rows(runs, [{**NEEDED, "framework": word} for word, _ in cases])
+    result = run("validate", runs, "-o", told)
+    for (word, framework), row in zip(cases, rows_of(told), strict=True):
+        check(f"run by {word or 'nobody'}", f" --framework '{framework}' " in row["command"] and
+              ("its framework is not known: as cleave" in row["standin"]) == (word == "typo-xyz"))
+    check("one is not known", 'note: 1 row names a framework that is not known, such as "typo-xyz": priced as cleave' in result.stderr, result)
+
+
 def attention_of_megatron(folder):
     """Attention that is not fused: of the local implementation, and of functional tests that ask for it. Theirs is the last stage's memory, and of GPUs a node's where the name says so."""
     table, out = folder / "golden.csv", folder / "golden_out.csv"
@@ -343,4 +356,4 @@ def refused(folder):
     expect("nowhere to write", 1, "x.csv: cannot write", "validate", RUNS, "-o", folder / "none" / "x.csv")
 
 
-main(predictions, devices, experts_of_megatron, attention_of_megatron, recomputed_operators, families_and_optimizers, by_column, refused)
+main(predictions, devices, experts_of_megatron, frameworks, attention_of_megatron, recomputed_operators, families_and_optimizers, by_column, refused)

@@ -117,6 +117,31 @@ START_TEST(files_of_users_are_read)
     ck_assert_str_eq(r.unknown[1], "bf16.bf16_optimizer_states = true");
     r = read_text(deepspeed, &arena, "ds.json", "{\"bf16\": {\"enabled\": true, \"bf16_optimizer_states\": false}}");
     ck_assert_int_eq(r.unknown_count, 0);
+    static const struct {
+        const char *zero, *unknown; /* NULL: all is understood */
+        int prefetch;
+    } cases[] = {
+        { "\"stage3_prefetch_bucket_size\": 5e7, \"stage3_max_live_parameters\": 1000000000", NULL, 1 },
+        { "\"stage3_prefetch_bucket_size\": 0", NULL, 0 },
+        { "\"stage3_max_live_parameters\": 0", NULL, 0 },
+        { "\"stage3_param_persistence_threshold\": 1e7, \"reduce_scatter\": true", NULL, 1 },
+        { "\"stage3_param_persistence_threshold\": 1e8", "stage3_param_persistence_threshold = 1", 1 },
+        { "\"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 1.0}", NULL, 1 },
+        { "\"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 0.3}", "offload_optimizer.ratio = 0.3", 1 },
+        { "\"reduce_scatter\": false", "reduce_scatter = false", 1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 3, %s}}",
+                 cases[i].zero);
+        r = read_text(deepspeed, &arena, "ds.json", text);
+        ck_assert_msg(r.launch.prefetch == cases[i].prefetch && r.unknown_count == (cases[i].unknown != NULL), "%s",
+                      text);
+        ck_assert(!cases[i].unknown || strstr(r.unknown[0], cases[i].unknown));
+    }
+    r = read_text(deepspeed, &arena, "ds.json",
+                  "{\"optimizer\": {\"type\": \"OneBitAdam\"}, \"bf16\": {\"enabled\": true}}");
+    ck_assert(r.unknown_count == 1 && !strcmp(r.unknown[0], "optimizer.type = OneBitAdam"));
     r = read_text(deepspeed, &arena, "a.yaml",
                   "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\ndeepspeed_config:\n"
                   "  gradient_accumulation_steps: 4\n  gradient_clipping: 1.0\n  offload_optimizer_device: none\n"

@@ -4,6 +4,7 @@
  * neither shapes nor costs to speak of. */
 #include "models/import/hf_facts.h"
 #include "base/text.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -98,6 +99,40 @@ static bool check_classes(struct hf_reader *r, const char *type)
     return true;
 }
 
+/* True when the words differ in numbers alone, of which *version is the second's first. */
+static bool is_other_version(const char *a, const char *b, int64_t *version)
+{
+    *version = -1;
+    for (; *a || *b; a++, b++) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            int64_t own = 0;
+            for (; isdigit((unsigned char)*b) && own < 100000; b++)
+                own = 10 * own + (*b - '0');
+            a += strspn(a, "0123456789");
+            *version = *version < 0 ? own : *version;
+        }
+        if (*a != *b)
+            return false;
+        if (!*a)
+            break;
+    }
+    return *version >= 0;
+}
+
+/* The last version of such a family, which a newer one most likely goes on from; NULL: none is. */
+static const struct hf_family *last_version(const char *type)
+{
+    const struct hf_family *found = NULL;
+    int64_t version, last = -1;
+    for (int g = 0; g < GROUPS; g++)
+        for (int i = 0; groups[g][i]; i++)
+            if (is_other_version(type, groups[g][i]->type, &version) && version > last) {
+                last = version;
+                found = groups[g][i];
+            }
+    return found;
+}
+
 /* The family whose model_type is spelled most alike; of equally alike ones the first. */
 static const struct hf_family *nearest(const char *type)
 {
@@ -106,6 +141,8 @@ static const struct hf_family *nearest(const char *type)
     for (int g = 0; g < GROUPS; g++)
         for (int i = 0; groups[g][i] && count < 256; i++)
             names[count++] = groups[g][i]->type;
+    if (last_version(type))
+        return last_version(type);
     const char *near = text_nearest(type, names, count);
     if (near)
         return find_type(near);

@@ -1,0 +1,9 @@
+/* What the files of the DeepSpeed target share. */
+#ifndef CLEAVE_TARGETS_DEEPSPEED_H
+#define CLEAVE_TARGETS_DEEPSPEED_H
+#include "targets/settings.h"
+
+/* Takes keys that have no effect, or of which the framework's facts have the value that they say, and gives their
+ * number; zero: the stage. What says another value is left, so that it is not understood. */
+int deepspeed_take_ignored(struct settings *settings, int zero);
+#endif
