@@ -5,6 +5,7 @@
 #include "cli/space_options.h"
 #include "cli/stages.h"
 #include "cli/widening.h"
+#include "planner/space/wider.h"
 #include "formats/plan_file.h"
 #include "host/heap.h"
 #include "formats/claim_read.h"
@@ -406,6 +407,8 @@ static bool search_as_asked(void *self, struct search_options *search, struct se
  * excludes each other there is asked of the usual one. */
 static bool find_widened(struct explaining *g, struct solution *found, struct error *err)
 {
+    const bool has_plan = found->kind == SOLUTION_PLAN; /* which stands unless there is a shorter one */
+    struct error why = { 0 };
     struct explainer *e = &g->explainer;
     struct search_options usual = e->options;
     struct search_result *result = NULL;
@@ -414,10 +417,18 @@ static bool find_widened(struct explaining *g, struct solution *found, struct er
     usual.no_advice = true;
     progress_watch(&g->progress, &usual);
     usual.time_limit_ns = usual.time_limit_ns > 0 ? max_i64(1, search_time_left(&usual, e->start_ns)) : 0;
-    if (!widening_widest(&widest, &g->in, &usual.space, &g->space, err) ||
-        !search_widened(&result, &widening, g->in.model, &g->in.facts, &usual, &widest, search_as_asked, g, err))
+    if (!widening_widest(&widest, &g->in, &usual.space, &g->space, err))
         return false;
+    struct space light = usual.space;
+    if (has_plan && space_lighten(&light, &widest) == CHOICE_COUNT)
+        return true;
+    if (!search_widened(&result, &widening, g->in.model, &g->in.facts, &usual, &widest, search_as_asked, g, &why))
+        return (has_plan && why.ended) || fail_with(err, &why);
     bool good = true, fits = result->feasible;
+    if (has_plan && widening.taken == 0) {
+        search_result_free(result);
+        return true;
+    }
     if (fits) {
         e->options.space = widening.space;
         good = explainer_start(e, result, err) && explainer_base(e, found, err);

@@ -98,7 +98,8 @@ bool measured_rows_read(struct measured_rows *m, const char *path, struct error 
 static int64_t beside_bytes(const struct facts *facts, const struct measured_run *run)
 {
     int64_t all = facts->cluster->types[0].device.memory_bytes - facts_available_bytes(facts, 0);
-    bool device = strstr(run->mem_kind, "nvidia-smi") || !strncmp(run->mem_kind, MEASURED_SOMEWHERE, strlen(MEASURED_SOMEWHERE));
+    bool device =
+        strstr(run->mem_kind, "nvidia-smi") || !strncmp(run->mem_kind, MEASURED_SOMEWHERE, strlen(MEASURED_SOMEWHERE));
     return device ? all : facts_buffers_bytes(facts);
 }
 
@@ -140,11 +141,11 @@ bool measured_row_price(struct row_price *out, struct measured_rows *m, const st
            given_estimate(&estimate, &in, plan, err);
     if (good) {
         int alike;
-        *out = (struct row_price){ .peak_bytes = measured_peak_bytes(&estimate->prediction, &row->run) +
-                                                 beside_bytes(&in.facts, &row->run),
-                                   .fits = estimate->prediction.fits,
-                                   .shape = run_shape_of(plan, graph_parameter_count(in.graph), asked->device,
-                                                         asked->framework) };
+        *out = (struct row_price){
+            .peak_bytes = measured_peak_bytes(&estimate->prediction, &row->run) + beside_bytes(&in.facts, &row->run),
+            .fits = estimate->prediction.fits,
+            .shape = run_shape_of(plan, graph_parameter_count(in.graph), asked->device, asked->framework)
+        };
         out->step_ns = calibration_step_ns(in.calibrations, in.calibration_count, &out->shape,
                                            estimate->prediction.step_ns, &alike);
     }
@@ -260,7 +261,8 @@ static void tell_unknown(const struct measured_rows *m, const char *const *names
         }
     if (rows == 0)
         return;
-    fprintf(m->cli->talk, "note: %d %s a framework that is not known, such as \"%s\": priced as cleave would run them. Known are",
+    fprintf(m->cli->talk,
+            "note: %d %s a framework that is not known, such as \"%s\": priced as cleave would run them. Known are",
             rows, rows == 1 ? "row names" : "rows name", first);
     for (size_t i = 0; i < count; i++)
         fprintf(m->cli->talk, " %s%s", names[i], i + 1 < count ? "," : "\n");
@@ -279,7 +281,8 @@ bool measured_rows_ask(struct measured_rows *m, struct error *err)
         struct error why = { 0 };
         if (row->skipped)
             continue;
-        if (measured_case_of(&row->asked, &row->run, framework_of(m, row, names, count), m->in.catalogue, &row->arena, &why))
+        if (measured_case_of(&row->asked, &row->run, framework_of(m, row, names, count), m->in.catalogue, &row->arena,
+                             &why))
             rows[asked++] = row;
         else
             skip(row, &why);

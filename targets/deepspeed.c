@@ -316,7 +316,8 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     struct launch *launch = &out->launch;
     static const char *const devices[] = { "none", "cpu", "nvme", NULL };
     int optimizer = 0, parameters = 0;
-    int64_t mics = 0, hpz = 1, ahead = 1, live = 1;
+    int64_t mics = 0, hpz = 1;
+    double ahead = 1, live = 1; /* older versions of transformers wrote fractions for "auto" */
     const struct settings_option options[] = {
         { "zero_stage", .integer = &launch->zero, .most = 3 },
         { "deepspeed_config.zero_stage", .integer = &launch->zero, .most = 3 },
@@ -329,8 +330,8 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
         { "zero_optimization.offload_param.device", .word = &parameters, .words = devices },
         { "zero_optimization.mics_shard_size", .integer = &mics, .least = -1, .most = MOST_DEGREE },
         { "zero_optimization.zero_hpz_partition_size", .integer = &hpz, .least = 1, .most = MOST_DEGREE },
-        { "zero_optimization.stage3_prefetch_bucket_size", .integer = &ahead, .most = INT64_MAX },
-        { "zero_optimization.stage3_max_live_parameters", .integer = &live, .most = INT64_MAX },
+        { "zero_optimization.stage3_prefetch_bucket_size", .real = &ahead },
+        { "zero_optimization.stage3_max_live_parameters", .real = &live },
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;

@@ -510,9 +510,9 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
             continue;
         }
         if (words[i][0] == '-' && megatron_launcher_option(&launcher, words[i], length,
-                                                  words[i][length] == '=' ? words[i] + length + 1
-                                                  : i + 1 < count         ? words[i + 1]
-                                                                          : NULL))
+                                                           words[i][length] == '=' ? words[i] + length + 1
+                                                           : i + 1 < count         ? words[i + 1]
+                                                                                   : NULL))
             continue;
         size_t letters = strlen(words[i]);
         if (letters > 3 && strcmp(words[i] + letters - 3, ".py") == 0)

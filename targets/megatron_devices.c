@@ -12,14 +12,17 @@ static bool is_called(const char *name, const char *word, int length)
     return strncmp(name, word, (size_t)length) == 0 && !name[length];
 }
 
-/* A count as "8", "8:" and what follows, "gpu:8" or "gpu:h100:8"; 0: none of these. */
+/* A count as "8", "8:" and what follows, "gpu:8" or "gpu:h100:8", also among other resources; 0: none of these. */
 static int64_t count_in(const char *value)
 {
     char *end;
-    const char *colon = value && strncmp(value, "gpu:", 4) == 0 ? strrchr(value, ':') : NULL;
-    const char *digits = colon ? colon + 1 : value;
+    const char *digits = value, *gpu = value ? strstr(value, "gpu:") : NULL;
+    size_t length = gpu ? strcspn(gpu, ",(") : 0;
+    for (size_t i = 0; i < length; i++)
+        digits = gpu[i] == ':' ? gpu + i + 1 : digits;
     long long count = value ? strtoll(digits, &end, 10) : 0;
-    return value && end != digits && (!*end || *end == ':') && count > 0 && count <= MOST_DEVICES ? count : 0;
+    bool ends = value && end != digits && (!*end || *end == ':' || (gpu && (*end == ',' || *end == '(')));
+    return ends && count > 0 && count <= MOST_DEVICES ? count : 0;
 }
 
 bool megatron_launcher_option(struct megatron_launcher *l, const char *word, int length, const char *value)
@@ -57,10 +60,13 @@ int64_t megatron_launcher_devices(const struct megatron_launcher *l)
     return 0;
 }
 
+/* Reads the launcher's options, and not those behind the program that it starts. */
 static void read_options(struct megatron_launcher *l, const struct shell_command *command)
 {
     for (int w = 0; w < command->count; w++) {
-        const char *word = command->words[w], *equals = strchr(word, '=');
+        const char *word = command->words[w], *equals = strchr(word, '='), *dot = strrchr(word, '.');
+        if (dot && strcmp(dot, ".py") == 0)
+            return;
         if (*word == '-')
             megatron_launcher_option(l, word, (int)(equals ? equals - word : (ptrdiff_t)strlen(word)),
                                      equals                   ? equals + 1
@@ -71,13 +77,12 @@ static void read_options(struct megatron_launcher *l, const struct shell_command
 
 int64_t megatron_script_devices(const struct shell_script *script, const struct shell_command *command)
 {
-    struct megatron_launcher launched = { 0 }, asked = { 0 };
-    if (command)
-        read_options(&launched, command);
+    struct megatron_launcher asked = { 0 };
     for (int i = 0; i < script->count; i++)
         if (script->commands[i].count > 0 && strcmp(script->commands[i].words[0], "#SBATCH") == 0)
             read_options(&asked, &script->commands[i]);
-    int64_t devices = megatron_launcher_devices(&launched);
-    devices = devices > 0 ? devices : megatron_launcher_devices(&asked);
+    if (command) /* what it does not say, srun has of the batch job */
+        read_options(&asked, command);
+    int64_t devices = megatron_launcher_devices(&asked);
     return devices > 0 ? devices : count_in(shell_value(script, "WORLD_SIZE"));
 }

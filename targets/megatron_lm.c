@@ -192,8 +192,8 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
                     name);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
            megatron_check_words(&args, command->words, command->count, name, err) &&
-           (out->devices > 0 || (out->devices = megatron_script_devices(&script, NULL), true)) && add_notes(out, arena, &script, err) &&
-           megatron_launch(out, arena, &args, false, name, err);
+           (out->devices > 0 || (out->devices = megatron_script_devices(&script, NULL), true)) &&
+           add_notes(out, arena, &script, err) && megatron_launch(out, arena, &args, false, name, err);
 }
 
 extern const struct target target_megatron_lm;

@@ -122,6 +122,7 @@ START_TEST(files_of_users_are_read)
         int prefetch;
     } cases[] = {
         { "\"stage3_prefetch_bucket_size\": 5e7, \"stage3_max_live_parameters\": 1000000000", NULL, 1 },
+        { "\"stage3_prefetch_bucket_size\": 15099494.4", NULL, 1 },
         { "\"stage3_prefetch_bucket_size\": 0", NULL, 0 },
         { "\"stage3_max_live_parameters\": 0", NULL, 0 },
         { "\"stage3_param_persistence_threshold\": 1e7, \"reduce_scatter\": true", NULL, 1 },

@@ -501,6 +501,8 @@ START_TEST(test_recipes_of_scripts)
     } counted[] = {
         { "torchrun --nproc_per_node 8 --nnodes=4 run.py --recipe llama3_8b_pretrain_config\n", 32 },
         { "#SBATCH --nodes=4\n#SBATCH --gres=gpu:h100:8\nsrun python run.py --recipe llama3_8b_pretrain_config\n", 32 },
+        { "#SBATCH --nodes=4\nsrun --ntasks-per-node=8 python run.py --recipe llama3_8b_pretrain_config -n 2\n", 32 },
+        { "#SBATCH -N 2\n#SBATCH --gres=gpu:8,nvme:1\nsrun python run.py --recipe llama3_8b_pretrain_config\n", 16 },
         { "WORLD_SIZE=16\npython run.py --recipe llama3_8b_pretrain_config\n", 16 },
         { "python run.py --recipe llama3_8b_pretrain_config\n", 2 }, /* its recipe's own */
     };

@@ -79,8 +79,8 @@ static bool open_lists(struct run *run)
     return (certificate->records && !arena_failed(&run->arena)) || fail_memory(run->err);
 }
 
-/* Prices at once what the next configurations are bounded by, so many that threads are busy, and few where time may be
- * over meanwhile. */
+/* Prices at once what the next configurations are bounded by: enough to keep threads busy, some tens of milliseconds of
+ * work. */
 static void price_next(struct run *run, int first)
 {
     enum { NEXT = AHEAD_MOST / 2 };

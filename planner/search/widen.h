@@ -1,5 +1,5 @@
-/* Where nothing fits, the space is widened by as little as lets a plan fit; where the optimizer's states take much of all
- * memory, by these on hosts. */
+/* Where nothing fits, the space is widened by as little as lets a plan fit; where the optimizer's states take much of
+ * all memory, by these on hosts. */
 #ifndef CLEAVE_SEARCH_WIDEN_H
 #define CLEAVE_SEARCH_WIDEN_H
 #include "planner/search/search.h"
@@ -17,8 +17,8 @@ typedef bool widening_search(void *self, struct search_options *options, struct 
  * `widest`, the rest of which is that space again: as few choices as let a thrifty plan fit, the first to be left out
  * those that change most about a run, and without any one of these nothing was found. Where nothing fits with all of
  * them, the answer speaks of the widest space. Where a plan fits, but states are large
- * (search_has_large_states()) or what the closed form finds a fifth shorter did not, those may lie on hosts, and it is replaced by one that is at least a tenth shorter. The
- * time limit is for all searches together. Fails as they do.
+ * (search_has_large_states()) or what the closed form finds a fifth shorter did not, those may lie on hosts, and it is
+ * replaced by one that is at least a tenth shorter. The time limit is for all searches together. Fails as they do.
  */
 bool search_widened(struct search_result **out, struct widening *widening, const struct model *model,
                     const struct facts *facts, const struct search_options *options, const struct space *widest,
