@@ -187,6 +187,34 @@ START_TEST(test_words)
 }
 END_TEST
 
+/* A launch of Megatron-Bridge is for the devices that its launcher or batch job says, else for its recipe's. */
+START_TEST(test_devices_of_launches)
+{
+    const struct target *bridge = target_find("megatron-bridge");
+    struct arena arena = { 0 };
+    static const struct {
+        const char *text;
+        int64_t devices;
+    } counted[] = {
+        { "torchrun --nproc_per_node 8 --nnodes=4 run.py --recipe llama3_8b_pretrain_config\n", 32 },
+        { "#SBATCH --nodes=4\n#SBATCH --gres=gpu:h100:8\nsrun python run.py --recipe llama3_8b_pretrain_config\n", 32 },
+        { "#SBATCH --nodes=4\nsrun --ntasks-per-node=8 python run.py --recipe llama3_8b_pretrain_config -n 2\n", 32 },
+        { "#SBATCH -N 2\n#SBATCH --gres=gpu:8,nvme:1\nsrun python run.py --recipe llama3_8b_pretrain_config\n", 16 },
+        { "WORLD_SIZE=16\npython run.py --recipe llama3_8b_pretrain_config\n", 16 },
+        { "python run.py --recipe llama3_8b_pretrain_config\n", 2 }, /* its recipe's own */
+    };
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        struct launch_read read = { 0 };
+        struct error err = { 0 };
+        ck_assert_msg(bridge->read(&read, &arena, "a.sh", counted[i].text, strlen(counted[i].text), &err), "%s",
+                      err.message);
+        ck_assert_msg(read.devices == counted[i].devices, "%s%lld", counted[i].text, (long long)read.devices);
+        model_free(read.model);
+    }
+    arena_free(&arena);
+}
+END_TEST
+
 static Suite *target_megatron_models_suite(void)
 {
     Suite *suite = suite_create("target_megatron_models");
@@ -194,6 +222,7 @@ static Suite *target_megatron_models_suite(void)
     CHECK_ADD(suite, test_models_that_have_no_arguments);
     CHECK_ADD(suite, test_positions_that_are_left_out);
     CHECK_ADD(suite, test_words);
+    CHECK_ADD(suite, test_devices_of_launches);
     return suite;
 }
 CHECK_MAIN(target_megatron_models_suite)
