@@ -1,6 +1,7 @@
 #include "cli/candidate.h"
 #include "cli/aim.h"
 #include "cli/widening.h"
+#include "planner/space/wider.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,21 +46,23 @@ static bool search_once(void *self, struct search_options *options, struct searc
            aim_search(out, &choice, &c->in, target, options, NULL, err);
 }
 
-bool candidate_search(struct candidate *c, double seconds, bool widens, struct error *err)
+bool candidate_search(struct candidate *c, double seconds, enum candidate_space within, struct error *err)
 {
     if (seconds > 0)
         c->job.time_limit_s = seconds;
     struct search_options options = space_search_options(&c->job, &c->space);
-    struct widening widening = { .space = c->space };
-    struct space widest;
+    struct space widest, lighter = c->space;
+    c->widening = (struct widening){ .space = c->space };
     options.no_advice = true;
-    if (!widens)
+    if (within == CANDIDATE_AS_GIVEN)
         return search_once(c, &options, &c->result, err);
-    bool good =
-        widening_widest(&widest, &c->in, &c->space, &c->job, err) &&
-        search_widened(&c->result, &widening, c->in.model, &c->in.facts, &options, &widest, search_once, c, err);
-    c->widened = good && c->result->feasible ? widening.taken : 0;
-    return good;
+    if (!widening_widest(&widest, &c->in, &c->space, &c->job, err))
+        return false;
+    if (within == CANDIDATE_LIGHTER) {
+        space_lighten(&lighter, &widest);
+        widest = lighter;
+    }
+    return search_widened(&c->result, &c->widening, c->in.model, &c->in.facts, &options, &widest, search_once, c, err);
 }
 
 const struct search_plan *candidate_plan(const struct candidate *c)

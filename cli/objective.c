@@ -71,6 +71,7 @@ static bool note_try(struct looking *l, const struct candidate *c, struct error 
 /* *fits: whether there is a plan. The end of time is no failure once there is one. */
 static bool look_at(struct looking *l, struct candidate *c, bool nearest_only, bool *fits, struct error *err)
 {
+    const bool cost = l->o->kind == OBJECTIVE_COST; /* the least memory is asked of plans with nothing on hosts */
     double seconds;
     struct error cause = { 0 };
     *fits = false;
@@ -85,7 +86,7 @@ static bool look_at(struct looking *l, struct candidate *c, bool nearest_only, b
         return search_run(&c->result, c->in.model, &c->in.facts, &options, err);
     }
     progress_say(&l->progress, "search %d: %s", l->o->try_count + 1, c->job.cluster);
-    if (!candidate_search(c, seconds, false, &cause)) {
+    if (!candidate_search(c, seconds, cost ? CANDIDATE_LIGHTER : CANDIDATE_AS_GIVEN, &cause)) {
         if (cause.kind == ERROR_INFEASIBLE) /* a target's rules leave nothing */
             return note_try(l, c, err);
         l->o->ended = cause.ended && l->o->found;

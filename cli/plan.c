@@ -453,7 +453,6 @@ static bool find(struct answer *answer, struct search_options *o, struct search_
     const struct space_options *given = &answer->a->space;
     struct inputs *in = answer->in;
     struct space widest;
-    answer->widening.space = o->space;
     if (!*out && ((given->target && !aim_target(&answer->target, "--target", given->target, err)) ||
                   !widening_widest(&widest, in, &o->space, given, err) ||
                   !search_widened(out, &answer->widening, in->model, &in->facts, o, &widest, find_answer, answer, err)))
@@ -570,6 +569,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         struct answer answer = { .a = a,
                                  .in = c ? &c->in : &in,
                                  .space = c ? &c->space : &space,
+                                 .widening = found ? c->widening : (struct widening){ .space = space },
                                  .most_batch = most,
                                  .batches.best = -1,
                                  .choice.best = -1,

@@ -185,7 +185,8 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
     bool widens = q->r.goal != GOAL_SMALLEST || !best || o->devices < best->devices ||
                   (o->devices == best->devices && o->bound_s * 1e9 < (double)best->step_ns);
     progress_say(&q->progress, "search %d: %s", q->r.searched + 1, o->cluster);
-    if (!candidate_search(c, q->a->space.time_limit_s > 0 ? fmax(left, 1e-3) : 0, widens, &why)) {
+    if (!candidate_search(c, q->a->space.time_limit_s > 0 ? fmax(left, 1e-3) : 0,
+                          widens ? CANDIDATE_WIDER : CANDIDATE_AS_GIVEN, &why)) {
         if (why.kind == ERROR_INFEASIBLE) {
             o->verdict = VERDICT_NO_PLAN;
             o->narrow = !widens;
@@ -203,7 +204,7 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
     if (!plan)
         return true;
     struct text widened = { 0 };
-    widening_list(&widened, c->widened);
+    widening_list(&widened, c->widening.taken);
     o->widened = widened.data ? arena_strdup(&q->r.arena, widened.data) : NULL;
     bool noted = !widened.data || o->widened;
     text_free(&widened);

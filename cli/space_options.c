@@ -230,6 +230,17 @@ bool space_restrict(struct space *space, const char *what, const char *text, str
     return ok;
 }
 
+bool space_restrict_all(struct space *space, const char *what, const struct text_list *list, struct error *err)
+{
+    struct text all = { 0 };
+    for (int i = 0; i < list->count; i++)
+        text_printf(&all, "%s%s", i > 0 ? "," : "", list->item[i]);
+    bool good = !all.failed || fail_memory(err);
+    good = good && (list->count == 0 || space_restrict(space, what, all.data, err));
+    text_free(&all);
+    return good;
+}
+
 static bool restrict_schedules(struct space *space, const char *text, struct error *err)
 {
     char *copy = strdup(text);
@@ -317,13 +328,8 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
 {
     if (o->reserve && !inputs_reserve(in, o->reserve, err))
         return false;
-    for (int i = 0; i < o->space.count; i++)
-        if (!space_restrict(out, "--space", o->space.item[i], err))
-            return false;
-    for (int i = 0; i < o->fix.count; i++)
-        if (!space_restrict(out, "--fix", o->fix.item[i], err))
-            return false;
-    return (!o->schedule || restrict_schedules(out, o->schedule, err)) &&
+    return space_restrict_all(out, "--space", &o->space, err) && space_restrict_all(out, "--fix", &o->fix, err) &&
+           (!o->schedule || restrict_schedules(out, o->schedule, err)) &&
            (!o->stages || set_stages(out, in, o->stages, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
 

@@ -95,6 +95,8 @@ struct stage_cuts;
 bool space_cut_by_hand(struct space *space, struct inputs *in, const struct stage_cuts *cuts, struct error *err);
 /* Restricts by "tp=2,zero=0:3", in which no key has two values that differ; what: the option, for messages. */
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
+/* Restricts by an option that was given several times, all of which are one such list. */
+bool space_restrict_all(struct space *space, const char *what, const struct text_list *list, struct error *err);
 /* Adds "zero=0:3", as --space takes it, behind a comma where there is something. */
 void space_write_values(struct text *out, enum space_choice choice, const struct allowed *values);
 /* Adds the keys of --fix. */

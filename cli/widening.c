@@ -4,14 +4,6 @@
 #include "planner/space/wider.h"
 #include <string.h>
 
-static bool restrict_all(struct space *space, const char *what, const struct text_list *list, struct error *err)
-{
-    for (int i = 0; i < list->count; i++)
-        if (!space_restrict(space, what, list->item[i], err))
-            return false;
-    return true;
-}
-
 /* All values that are tried in turn: those of the space first, in its order. */
 static void add_values(struct allowed *into, const struct allowed *wide)
 {
@@ -30,7 +22,7 @@ bool widening_widest(struct space *widest, struct inputs *in, const struct space
     struct space named = { 0 }, wide = space_default(space->batch, space->sequence, space->dtype);
     const struct target *target = NULL;
     struct graph *graph = NULL;
-    if (!restrict_all(&named, "--space", &options->space, err) || !restrict_all(&named, "--fix", &options->fix, err) ||
+    if (!space_restrict_all(&named, "--space", &options->space, err) || !space_restrict_all(&named, "--fix", &options->fix, err) ||
         (options->target && !aim_target(&target, "--target", options->target, err)) ||
         !graph_take(&graph, in->model, space->batch, space->sequence, 1, err))
         return false;

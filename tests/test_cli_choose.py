@@ -80,8 +80,12 @@ def cheapest(folder):
     expect("an objective that is none", 2, "expected one of time, cost, memory", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "speed")
     expect("objectives and --pareto", 2, "give it without --pareto", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "memory", "--pareto", "memory")
     odd = answer("plan", *JOB[:-2], "--dtype", "fp32", "--cluster", "4x1:cpu", "--objective", "cost", "--price", "cpu=1", "--fix", "pp=1,tp=1,sp=false,cp=1,micro-batch=4", "-o", file)["objective"]["tried"]
+    if not SMALL:
+        job = ["llama-2-70b", "--batch", 64, "--seq", 4096]
+        plan = answer("plan", *job, "--cluster", "2x8:a100-sxm-80", "--objective", "cost", "--price", "a100-sxm-80=2", "-o", file)
+        check("states on hosts", "offload" in json.dumps(plan["search"]["widened"]) and plan["context"]["cluster"]["source"] == "2x8:a100-sxm-80" and
+              near(plan["predicted"]["step_s"], step_of("2x8:a100-sxm-80", *job)), plan["search"])
     check("a part that the batch cannot be dealt to ends nothing", [(part["devices"], "step_s" in part) for part in odd] == [(4, False), (3, False), (2, True), (1, True)])
-
 
 
 def leanest(folder):

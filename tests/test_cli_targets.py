@@ -365,6 +365,8 @@ def not_priced(folder):
     megatron = ("--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 --vocab-size 50257 "
                 "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer ")
     for words, unknown in (("--attention-backend unfused", "--attention-backend unfused"), ("--transformer-impl=local", "--transformer-impl local"),
+                           ("--no-gradient-accumulation-fusion --no-masked-softmax-fusion", "--no-gradient-accumulation-fusion\n"),
+                           ("--no-bias-swiglu-fusion", "--no-bias-swiglu-fusion"), ("--nccl-ub", "--nccl-ub"),
                            ("--data-parallel-sharding-strategy optim_grads_params", "--data-parallel-sharding-strategy optim_grads_params"),
                            ("--attention-backend flash --transformer-impl transformer_engine", None)):
         code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
