@@ -21,7 +21,7 @@ struct recommend_arguments {
     int64_t most_devices;
     bool json;
 };
-enum { MOST_LADDERS = 128, MOST_DEVICES = 1 << 15, MUCH_SMALLER = 2 };
+enum { MOST_LADDERS = 128, MOST_DEVICES = 1 << 15, MUCH_SMALLER = 2, MOST_STATED = 256 };
 static const struct recommend_arguments defaults = { .space.gap = DEFAULT_GAP, .most_devices = MOST_DEVICES };
 #define AT(field) offsetof(struct recommend_arguments, field)
 static const struct option options[] = {
@@ -46,6 +46,7 @@ static const struct option options[] = {
 /* Clusters that are looked at one after another: a type's nodes, doubled, or one cluster. */
 struct ladder {
     const char *type;    /* NULL: one cluster */
+    const char *stated;  /* of its devices, as "@memory=94GiB"; "": nothing */
     const char *cluster; /* of one */
     int per_node;
     double order; /* ladders with less come first */
@@ -75,20 +76,25 @@ static bool add_ladder(struct asking *q, struct ladder ladder, struct error *err
     return true;
 }
 
-static bool add_type(struct asking *q, const struct catalogue_entry *entry, struct error *err)
+/* stated: of its devices otherwise than in the catalogue, as "@memory=94GiB"; "": nothing. */
+static bool add_type(struct asking *q, const struct catalogue_entry *entry, const char *stated, struct error *err)
 {
     struct device_type device;
     return device_type_read(&device, &q->in.arena, entry->name, entry->json, entry->length, err) &&
-           add_ladder(q, (struct ladder){ .type = entry->name, .per_node = device.devices_per_node }, err);
+           add_ladder(q, (struct ladder){ entry->name, stated, .per_node = device.devices_per_node }, err);
 }
 
 static bool add_listed(struct asking *q, const char *name, struct error *err)
 {
     const struct catalogue *known = q->in.catalogue;
-    const struct catalogue_entry *entry = cluster_catalogue_find(known->entries, known->count, name);
+    const size_t length = strcspn(name, "@");
+    const char *type = arena_strndup(&q->in.arena, name, length), *stated = name + length;
+    if (!type)
+        return fail_memory(err);
+    const struct catalogue_entry *entry = cluster_catalogue_find(known->entries, known->count, type);
     struct text hint = { 0 };
-    if (entry)
-        return add_type(q, entry, err);
+    if (entry && strlen(stated) < MOST_STATED)
+        return add_type(q, entry, stated, err);
     if (strpbrk(name, ":/{") || strstr(name, ".json"))
         return add_ladder(q, (struct ladder){ .cluster = name }, err);
     cluster_catalogue_hint(&hint, known->entries, known->count, name);
@@ -112,7 +118,7 @@ static bool list_ladders(struct asking *q, struct error *err)
     for (int i = 0; i < known->count && q->a->among.count == 0; i++) {
         const char *name = known->entries[i].name;
         bool wanted = q->prices.count > 0 ? prices_of(&q->prices, name) >= 0 : strcmp(name, "cpu") != 0;
-        if (wanted && !add_type(q, &known->entries[i], err))
+        if (wanted && !add_type(q, &known->entries[i], "", err))
             return false;
     }
     return q->ladder_count > 0 || fail(err, "--among: expected a cluster or a device, found nothing");
@@ -286,14 +292,14 @@ static bool goes_on(const struct asking *q, const struct offer *o, const struct 
 
 static bool climb(struct asking *q, const struct ladder *ladder, struct error *err)
 {
-    char text[256];
+    char text[256 + MOST_STATED];
     struct offer *o = NULL;
     struct climbing climbing = { 0 };
     if (!ladder->type)
         return look_at(q, ladder->cluster, &o, err);
     const int most = (int)q->a->most_devices / ladder->per_node;
     for (int nodes = 1; nodes <= most; nodes = nodes < most ? min_int(2 * nodes, most) : most + 1) {
-        snprintf(text, sizeof text, "%dx%d:%s", nodes, ladder->per_node, ladder->type);
+        snprintf(text, sizeof text, "%dx%d:%s%s", nodes, ladder->per_node, ladder->type, ladder->stated);
         if (!look_at(q, text, &o, err))
             return false;
         if (!goes_on(q, o, &climbing))

@@ -22,7 +22,8 @@ bool widening_widest(struct space *widest, struct inputs *in, const struct space
     struct space named = { 0 }, wide = space_default(space->batch, space->sequence, space->dtype);
     const struct target *target = NULL;
     struct graph *graph = NULL;
-    if (!space_restrict_all(&named, "--space", &options->space, err) || !space_restrict_all(&named, "--fix", &options->fix, err) ||
+    if (!space_restrict_all(&named, "--space", &options->space, err) ||
+        !space_restrict_all(&named, "--fix", &options->fix, err) ||
         (options->target && !aim_target(&target, "--target", options->target, err)) ||
         !graph_take(&graph, in->model, space->batch, space->sequence, 1, err))
         return false;

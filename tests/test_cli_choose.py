@@ -149,6 +149,7 @@ def recommends(_folder):
     steps = math.ceil(1e9 / (32 * 1024))
     check("steps", found["steps"] == steps and near(only["total_s"], steps * only["step_s"]) and near(only["total_dollars"], steps * 8 * only["step_s"] / 3600), None)
     expect("people", 0, r"\* 1x8:l40s +8 .* meets it", "recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", "30d")
+    expect("a type stated otherwise", 0, r"\* 1x8:l40s@memory=24GiB +8 .* meets it", "recommend", *job, "--among", "l40s@memory=24GiB", "--tokens", "1B", "--target-time", "30d")
     expect("nothing meets it", 3, "none of the", "recommend", *job, "--among", "1x8:l40s", "--target-time", "1ms")
     for tokens, noted in ((), True), (("--tokens", "1B"), False):
         result = run("recommend", *job, "--among", "1x8:l40s", "--target-time", "30d", *tokens)

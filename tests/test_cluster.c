@@ -363,6 +363,7 @@ static const struct {
     { "1x8:cpu@inter=1e9", "--cluster:1:9: expected a key of one node" },
     { "2x8:cpu@inter=5%", "--cluster:1:15: expected bytes per second" },
     { "2x8:cpu@reserve=100%", "--cluster:1:17: expected a share below 100%" },
+    { "2x8:h100-sxm@memory=94", "--cluster:1:21: expected more memory than the device keeps back, such as 80GiB" },
     { "2x8:cpu@reserve=1e14", "--cluster:1:17: expected a reserve below the device's memory" },
     { "{\"device\": \"cpu\"}", "levels" },
     { "{\"device\": \"cpus\", \"levels\": [{\"fanout\": 1}]}",

@@ -219,7 +219,7 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
                                     "host-latency, host-memory";
     double values[OPTION_COUNT];
     bool given[OPTION_COUNT] = { false }, percents[OPTION_COUNT] = { false };
-    size_t reserve_at = scan->at;
+    size_t reserve_at = scan->at, memory_at = scan->at;
     do {
         char word[WORD_BYTES];
         size_t start = scan->at;
@@ -245,13 +245,18 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
                            option == OPTION_RESERVE ? "a share below 100%" : option_table[option].expected, "");
         if (option == OPTION_RESERVE)
             reserve_at = value_at;
+        if (option == OPTION_MEMORY)
+            memory_at = value_at;
         given[option] = true;
     } while (scan->at < scan->length && scan->text[scan->at] == ',' && scan->at++ < scan->length);
     for (int i = 0; i < OPTION_COUNT; i++)
         if (given[i])
             apply_option(group, (enum short_option)i, values[i], percents[i]);
-    return group->device.reserve_bytes < group->device.memory_bytes ||
-           fail_at(scan, reserve_at, err, "a reserve below the device's memory", "");
+    if (group->device.reserve_bytes < group->device.memory_bytes)
+        return true;
+    return given[OPTION_RESERVE]
+               ? fail_at(scan, reserve_at, err, "a reserve below the device's memory", "")
+               : fail_at(scan, memory_at, err, "more memory than the device keeps back, such as 80GiB", "");
 }
 
 static bool scan_group(struct scan *scan, struct group_text *group, int64_t *devices, struct error *err)
