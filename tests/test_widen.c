@@ -61,7 +61,7 @@ START_TEST(as_little_as_a_plan_needs)
 {
     int plain_count = 0, none_count = 0, lighter_count = 0;
     uint64_t met = 0;
-    for (long long memory = 9918214; memory >= 150000; memory = memory * 4 / 5) {
+    for (long long memory = 10000000; memory >= 150000; memory = memory * 4 / 5) {
         struct world world = world_open("1x2:toy", memory, 3);
         struct search_options options = options_of(4);
         struct widening widening;

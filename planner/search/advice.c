@@ -209,15 +209,14 @@ struct search_options advice_thrifty(const struct search_options *options)
     return narrowed;
 }
 
-/* Leaves what keeps least alone, where there is more and hosts may take part: beside it solutions by a price of their
- * memory keep up to 4 % more than the least. */
-static bool keep_least(struct search_options *narrowed)
+bool advice_keep_least(struct search_options *narrowed)
 {
     struct allowed *recompute = &narrowed->space.recompute, *zero = &narrowed->space.zero;
     bool more = narrowed->space.offload.count > 1 && recompute->count + zero->count > 2;
-    if (!more || !allowed_has(recompute, RECOMPUTE_BLOCK) || !allowed_has(zero, 3))
+    int64_t least = allowed_has(recompute, RECOMPUTE_BLOCK) ? RECOMPUTE_BLOCK : RECOMPUTE_FULL;
+    if (!more || !allowed_has(recompute, least) || !allowed_has(zero, 3))
         return false;
-    *recompute = allowed_only(RECOMPUTE_BLOCK);
+    *recompute = allowed_only(least);
     *zero = allowed_only(3);
     narrowed->rank_count = 0;
     return true;
@@ -241,6 +240,6 @@ bool advice_find_thrifty(struct search_result *result, const struct model *model
             thrifty->plan_count = 0;
         }
         search_result_free(thrifty);
-    } while (result->plan_count == 0 && keep_least(&narrowed));
+    } while (result->plan_count == 0 && advice_keep_least(&narrowed));
     return true;
 }

@@ -12,6 +12,9 @@ bool advice_find(struct search_result *result, const struct model *model, const 
                  const struct search_options *options, int64_t start_ns, struct error *err);
 /* Gives options for a search of that narrowed space; a plan near the limit of memory gets a second look in it. */
 struct search_options advice_thrifty(const struct search_options *options);
+/* Leaves what keeps least alone in that space, where there is more and hosts may take part, and tells whether it did:
+ * solutions by a price of their memory, which weigh what else there is, keep up to 4 % more than the least. */
+bool advice_keep_least(struct search_options *narrowed);
 /* Lists, when the search has found nothing, the plan that it finds in that narrowed space, if there is one: the search
  * goes by the sum of what layers need at most, which is more than what lives at once, so that something may fit all the
  * same. Fails for want of memory. */

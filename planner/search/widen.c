@@ -36,8 +36,6 @@ static bool has_time(const struct widener *w, struct search_options *options)
 static bool fits(struct widener *w, uint64_t set, int64_t batch, bool thrifty, bool *out, struct error *err)
 {
     struct search_options own = *w->options;
-    struct search_result *result = NULL;
-    struct error why = { 0 };
     own.space = widened_by(w, set, batch);
     space_narrow_wide(&own.space);
     if (thrifty)
@@ -48,12 +46,16 @@ static bool fits(struct widener *w, uint64_t set, int64_t batch, bool thrifty, b
     own.prices = &w->prices;
     own.rates = 1;
     *out = false;
-    if (!has_time(w, &own))
-        return true;
-    if (!search_run(&result, w->model, w->facts, &own, &why))
-        return why.kind == ERROR_INPUT || search_time_left(w->options, w->start_ns) == 0 || fail_with(err, &why);
-    *out = result->feasible;
-    search_result_free(result);
+    do {
+        struct search_result *result = NULL;
+        struct error why = { 0 };
+        if (!has_time(w, &own))
+            return true;
+        if (!search_run(&result, w->model, w->facts, &own, &why))
+            return why.kind == ERROR_INPUT || search_time_left(w->options, w->start_ns) == 0 || fail_with(err, &why);
+        *out = result->feasible;
+        search_result_free(result);
+    } while (!*out && thrifty && advice_keep_least(&own));
     return true;
 }
 
@@ -106,7 +108,8 @@ static bool find_set(struct widener *w, uint64_t all, uint64_t further, int64_t 
         bool too = false;
         if (without == *out || without == 0)
             continue;
-        if (!fits(w, without, batch, thrifty, &too, err))
+        if (!fits(w, without, batch, thrifty, &too, err) ||
+            (thrifty && !too && !fits(w, without, batch, false, &too, err)))
             return false;
         *out = too ? without : *out;
     }
