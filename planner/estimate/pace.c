@@ -144,7 +144,7 @@ bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena 
                      struct error *err)
 {
     struct program early = *pace->few.program;
-    if (pace->early)
+    if (pace->early && !pace->longer_laid_out)
         early.stages = pace->early;
     *out = (struct paced_apart){ 0 };
     out->priced = durations_open(&out->durations, facts, &early, err);
@@ -178,10 +178,12 @@ static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
 }
 
 /* Adds the further micro-batches at their pace; where that is told without layout, each waits for bytes as long as the
- * few do in the mean. */
+ * few do in the mean. Where that is long, two numbers of micro-batches laid out tell how much of it recurs: the first
+ * to ask decides, before several threads do. */
 bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
                struct paced_step *out, struct error *err)
 {
+    enum { LONG_SHARE = 500 };
     bool timed = apart->priced ? time_program(pace->few.program, &apart->durations, arena, out, err)
                                : price_and_time(pace->few.program, facts, arena, out, err);
     if (!timed)
@@ -189,10 +191,15 @@ bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_
     if (pace->further == 0)
         return true;
     struct paced_step few = apart->few, longer = apart->longer;
+    if (!pace->timed && out->step_ns - few.step_ns > few.step_ns / LONG_SHARE)
+        pace->uneven = true;
+    if (!pace->timed)
+        pace->timed = true;
     if (pace->uneven) {
         few = *out;
         if (!pace->longer_laid_out) /* several threads may read what one has laid out */
-            pace->longer_laid_out = layout_program(pace->longer.program, err);
+            pace->longer_laid_out =
+                layout_place_and_order(pace->longer.program, &(struct layout_ask){ .brief = true }, NULL, err);
         if (!pace->longer_laid_out || !price_and_time(pace->longer.program, facts, arena, &longer, err))
             return false;
     }

@@ -23,7 +23,7 @@ struct pace {
     struct stage_program *early; /* (stages) few's lists before it was laid out, with less waits; NULL: it is not */
     int64_t *least_bytes; /* (stages) that few's layout promises at least, whatever it is; NULL: nobody has asked */
     bool uneven, longer_laid_out; /* uneven: longer is laid out, too, when the plan is timed */
-    bool timed;                   /* an account of it has been opened (explain_account.c) */
+    bool timed;                   /* it has been, which decides whether it is uneven */
 };
 /* A step's time, and each stage's part of it; (stages) adds up to step_ns. */
 struct paced_step {

@@ -93,23 +93,14 @@ int64_t account_left_bytes(const struct account *account, int stage)
     return account->available_bytes[stage] - account->memory[stage].peak_bytes;
 }
 
-/* Times the step, *step in the arena. Where layout makes few micro-batches wait for bytes for long, two numbers of them
- * laid out tell how much of it recurs. The first to ask decides that, before several threads do. */
+/* Times the step, *step in the arena. */
 static bool time_step(struct paced_step *step, struct arena *arena, struct explained *explained,
                       const struct facts *facts, struct error *err)
 {
-    enum { LONG_SHARE = 500 };
     struct pace *pace = &explained->pace->pace;
     struct paced_apart apart = { 0 };
     bool timed = (pace->further == 0 || pace_time_apart(pace, facts, arena, &apart, err)) &&
                  pace_time(pace, facts, &apart, arena, step, err);
-    if (timed && !pace->timed && pace->further > 0 && !pace->uneven &&
-        step->step_ns - apart.step_ns > apart.step_ns / LONG_SHARE) {
-        pace->uneven = true;
-        timed = pace_time(pace, facts, &apart, arena, step, err);
-    }
-    if (timed && !pace->timed)
-        pace->timed = true;
     paced_apart_close(&apart);
     return timed;
 }
