@@ -107,21 +107,30 @@ static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now,
     return count;
 }
 
+/* Looks for a plan with the value, unless time is over. */
+static bool ask(const struct adviser *a, enum advice_kind kind, int64_t value, struct advice *out, struct error *err)
+{
+    struct error why = { 0 };
+    bool good = search_time_left(a->options, a->start_ns) > 0 && find_plan(a, kind, value, &out->plan, &why);
+    out->ended = !good && search_time_left(a->options, a->start_ns) == 0;
+    return good || out->ended || fail_with(err, &why);
+}
+
 static bool look_for(const struct adviser *a, enum advice_kind kind, struct advice *out, struct error *err)
 {
     int64_t steps[MOST_STEPS];
     out->now = now_of(a, kind);
     int count = steps_of(a, kind, out->now, steps);
-    for (int i = 0; i < count && !out->plan; i++) {
-        struct error why = { 0 };
-        bool good = search_time_left(a->options, a->start_ns) > 0 &&
-                    find_plan(a, kind, out->value = steps[i], &out->plan, &why);
-        out->ended = !good && search_time_left(a->options, a->start_ns) == 0;
-        if (out->ended)
-            break;
-        if (!good)
-            return fail_with(err, &why);
+    if (kind == ADVICE_SEQUENCE && count > 1) { /* where the shortest does not fit none does */
+        if (!ask(a, kind, steps[count - 1], out, err))
+            return false;
+        count = out->plan ? count : 0;
+        plan_free(out->plan);
+        out->plan = NULL;
     }
+    for (int i = 0; i < count && !out->plan && !out->ended; i++)
+        if (!ask(a, kind, out->value = steps[i], out, err))
+            return false;
     out->value = out->plan ? out->value : 0;
     return true;
 }
