@@ -453,41 +453,6 @@ START_TEST(scores_that_are_not_fused_pass_often)
 }
 END_TEST
 
-/* A host that lists the parts of a collective takes time for each rank, and one that waits before gathers issues none
- * before all that comes earlier in its list has ended. */
-START_TEST(hosts_list_ranks_and_wait_before_gathers)
-{
-    struct framework lists = framework_of(", \"issue_kernel_ns\": 10, \"issue_transfer_ns\": 100, "
-                                          "\"issue_rank_ns\": 1000, \"host_waits_for\": \"gathers\"");
-    union fixed u = fixed_none();
-    u.stages = 1;
-    u.zero = 3;
-    struct job job = job_of(NULL, &lists, u, DTYPE_BF16);
-    const struct stage_program *list = &job.program->stages[0];
-    struct timeline *timeline = NULL;
-    struct error err = { 0 };
-    ck_assert_msg(simulate(&timeline, &job.world.facts, job.program, &err), "%s", err.message);
-    int gathers = 0, reductions = 0;
-    for (int i = 0; i < list->instr_count; i++) {
-        enum op op = list->instrs[i].op;
-        struct host_issue issue = cost_issue(&job.world.facts, job.program, 0, &list->instrs[i]);
-        ck_assert_int_eq(issue.waits, op == OP_ALL_GATHER ? HOST_WAITS_FOR_ALL : HOST_WAITS_FOR_NOTHING);
-        if (op == OP_ALL_GATHER || op == OP_REDUCE_SCATTER)
-            ck_assert_int_eq(issue.ns, 100 + 2 * 1000);
-        else if (op == OP_COMPUTE)
-            ck_assert_int_eq(issue.ns, 10);
-        if (op == OP_ALL_GATHER && i > 0)
-            ck_assert_int_ge(timeline->ranks[0].spans[i].start_ns, timeline->ranks[0].spans[i - 1].finish_ns + 2100);
-        gathers += op == OP_ALL_GATHER;
-        reductions += op == OP_REDUCE_SCATTER;
-    }
-    ck_assert_int_gt(gathers, 0);
-    ck_assert_int_gt(reductions, 0);
-    timeline_free(timeline);
-    job_close(&job);
-}
-END_TEST
-
 /* Counts the bytes of weights' gradients where the rank has most, by what its layout holds. */
 static int64_t gradient_bytes(const struct job *job)
 {
@@ -565,7 +530,6 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, host_issues_one_after_another);
     CHECK_ADD(suite, hosts_that_wait_for_messages_are_later);
     CHECK_ADD(suite, hosts_wait_for_routings);
-    CHECK_ADD(suite, hosts_list_ranks_and_wait_before_gathers);
     CHECK_ADD(suite, gradients_are_reduced_in_place);
     CHECK_ADD(suite, states_of_gradients_in_place_are_offloaded);
     CHECK_ADD(suite, exchanges_are_beside_the_other_pass);

@@ -228,19 +228,47 @@ static int64_t orthogonal_ns(const struct facts *facts, const struct program *pr
     return cost_round_ns(matrices * rounds * ns);
 }
 
+/* True when the framework has the host update what it keeps of the optimizer's state. */
+static bool updates_there(const struct facts *facts)
+{
+    return facts->framework && facts->framework->host_updates_per_s > 0;
+}
+
+/* True when the instruction is an update of state that lies on the host. */
+static bool is_update_there(const struct facts *facts, const struct program *program, const struct instr *instr)
+{
+    bool fetched = false;
+    for (int i = 0; instr->op == OP_UPDATE && updates_there(facts) && i < instr->pair_count; i++) {
+        const struct buffer *from = pair_buffer(program, program->pairs[instr->pair_first + i].source);
+        fetched = fetched || (from && from->kind == BUFFER_STATE_USE);
+    }
+    return fetched;
+}
+
+/* Times a host's update of so many elements for each of its devices at once. */
+static int64_t host_update_ns(const struct facts *facts, int type, int64_t elements)
+{
+    enum { MOST_OF_A_HOST = 8 }; /* devices: nodes of more are several hosts behind one switch */
+    double devices = min_int(facts->cluster->types[type].levels[0].fanout, MOST_OF_A_HOST);
+    return cost_round_ns((double)elements * devices / facts->framework->host_updates_per_s * 1e9);
+}
+
 static struct cost local_cost_on(const struct facts *facts, const struct program *program, const struct instr *instr,
                                  int type)
 {
+    bool there = is_update_there(facts, program, instr);
     struct cost sum = { 0, ORIGIN_MEASURED, false };
     for (int i = 0; i < instr->pair_count; i++) {
         int64_t elements, bytes;
         const char *work = cost_local_work(program, instr, &program->pairs[instr->pair_first + i], &elements, &bytes);
-        if (instr->op == OP_UPDATE && elements == 0 && bytes == 0)
+        if (instr->op == OP_UPDATE && ((elements == 0 && bytes == 0) || (there && i > 0)))
             continue;
         if (instr->op == OP_UPDATE) /* profiles have measured AdamW */
             elements = adamw_elements(program, bytes, elements);
-        struct cost own = stream_cost(facts, type, program->plan->dtype, work, elements, bytes);
-        if (instr->op == OP_UPDATE && i == 0)
+        struct cost own = stream_cost(facts, type, program->plan->dtype, work, there ? 0 : elements, there ? 0 : bytes);
+        if (there)
+            own.ns = min_i64(MAX_TIME_NS, own.ns + host_update_ns(facts, type, elements));
+        else if (instr->op == OP_UPDATE && i == 0)
             own.ns = min_i64(MAX_TIME_NS,
                              own.ns + orthogonal_ns(facts, program, program->pairs[instr->pair_first].source, type));
         sum = (struct cost){ min_i64(MAX_TIME_NS, sum.ns + own.ns), min_int(sum.origin, own.origin),
@@ -370,13 +398,28 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
 
 /* ---- host memory ---- */
 
+/* Counts what travels of the optimizer's state: where the host updates it, gradients go there, unless it has them, and
+ * weights come back. */
+static int64_t state_bytes(const struct facts *facts, const struct program *program, const struct instr *instr)
+{
+    const struct pair *pair = &program->pairs[instr->pair_first];
+    int state = instr->op == OP_FETCH ? pair->source : pair->destination;
+    if (!updates_there(facts) || program->buffers[state].kind != BUFFER_STATE)
+        return curve_bytes(program, instr);
+    const struct buffer *gradient = &program->buffers[state - 1]; /* geometry_state_buffer() */
+    int64_t each = instr->op == OP_FETCH ? weight_bytes_per_element(program->plan->dtype)
+                   : gradient->host      ? 0
+                                         : gradient->element_bytes;
+    return buffer_holds(&program->buffers[state]) * each;
+}
+
 /* Prices all pairs as one copy between a device and its host's memory: the link's latency and its rate, either way
  * alone (PCIe is full duplex). */
 static struct cost host_cost(const struct facts *facts, const struct program *program, const struct instr *instr,
                              unsigned types)
 {
     struct cost slowest = { 0, ORIGIN_ANALYTIC, false };
-    int64_t bytes = curve_bytes(program, instr);
+    int64_t bytes = state_bytes(facts, program, instr);
     for (int type = 0; types >> type; type++) {
         if (!(types >> type & 1))
             continue;

@@ -35,6 +35,9 @@ static const struct json_field table[] = {
              "expert" },
     { "exchanges_at_once", FIELD_INT, AT(exchanges_at_once), .min = 1, .max = 65536,
       .doc = "other ranks with which a rank has messages of an all-to-all under way at once; absent: 1" },
+    { "host_updates_per_s", FIELD_DOUBLE, AT(host_updates_per_s), .min = 1, .max = 1e15,
+      .doc = "weights' elements a second that a host updates for all its devices, where the optimizer's state lies "
+             "there; absent: each device fetches and updates it" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "unpadded_products", FIELD_DOUBLE, AT(unpadded_products), .min = 1, .max = 100,

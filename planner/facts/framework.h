@@ -62,6 +62,8 @@ struct framework {
     struct keeping keeping;      /* what it keeps otherwise */
     int64_t bucket_bytes; /* of weights and gradients of a layer that it gathers or reduces at once; 0: no word on it */
     int64_t buffers_bytes; /* of each device, that it keeps beside tensors: buckets, staging */
+    double host_updates_per_s; /* elements whose state lies on a host, which it updates there for all its devices; 0:
+                                  devices do, as they fetch it */
     uint64_t hash;
 };
 /* The planner's own executor: this holds where a file says nothing. */
