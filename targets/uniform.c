@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "planner/estimate/pace_shelf.h"
 #include "planner/price/shelf.h"
+#include "planner/program/schedule.h"
 #include <stdlib.h>
 
 enum { SOME_PLANS = 8 }; /* of a combination, of which one shall keep the demand */
@@ -22,7 +23,8 @@ struct combination {
     int tried;   /* its place in the choice's list; -1: it has none yet */
     bool shards; /* weights: what these wait for the closed form does not see */
     bool glanced;
-    bool open;          /* what led by the closed form did not fit */
+    bool unfit;         /* what led by the closed form did not fit, */
+    bool misled;        /* or takes much longer than that says */
     int thrift;         /* what is kept of activations and held of weights falls with it */
     int64_t formula_ns; /* of its best plan by the closed form; 0: none that fits, or none that is of use */
 };
@@ -82,6 +84,7 @@ static bool is_nearer(const struct search_result *a, const struct search_result 
 enum effort {
     EFFORT_FORMULA, /* what the closed form finds, which nobody judges */
     EFFORT_GLANCE,  /* which tells whether it may be the shortest */
+    EFFORT_BEYOND,  /* that of schedules which the closed form does not bound */
     EFFORT_WHOLE
 };
 struct uniform_trial {
@@ -96,6 +99,8 @@ struct uniform_trial {
     struct search_peer peer; /* of the shortest plan, which was glanced at with this treatment: */
     struct space peer_space;
     struct search_known known; /* that plan, for the search of the whole combination */
+    struct combination list[UNIFORM_TRIES];
+    int count;
     struct price_shelf prices;
     struct pace_shelf paces;
     int64_t unfit_ns;            /* search_result's */
@@ -106,7 +111,7 @@ struct uniform_trial {
 
 /* The closed form says up to one part in DOUBT_SHARE more than the simulation (of 1f1b with 64 stages, whose messages
  * it all counts), not always as much, and of what shards weights less. */
-enum { DOUBT_SHARE = 20, ALIKE_SHARE = 16 };
+enum { DOUBT_SHARE = 20, ALIKE_SHARE = 16, MISLED_SHARE = 4, KIN_SHARE = 8 };
 
 static int64_t below_best_ns(const struct uniform_trial *t)
 {
@@ -161,7 +166,7 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
         own.any_plan = true;
         own.worth_ns = t->best_ns;
         own.rival = own.worth_ns == t->options->worth_ns ? own.rival : NULL;
-        own.below_ns = below_ns(t) < INT64_MAX ? below_ns(t) : 0;
+        own.below_ns = effort != EFFORT_BEYOND && below_ns(t) < INT64_MAX ? below_ns(t) : 0;
         own.peer = t->peer.ranked_ns > 0 && is_walked_alike(&t->peer_space, space) ? &t->peer : NULL;
         own.unjudged = effort == EFFORT_FORMULA;
         own.thrifty = own.unjudged || own.below_ns > 0;
@@ -195,9 +200,10 @@ static bool is_before(const struct combination *a, const struct combination *b)
     return a->shards != b->shards ? b->shards : a->thrift > b->thrift;
 }
 
-/* Which combinations there are, in that order; how many. */
-static int list_combinations(const struct uniform_trial *t, struct combination *list)
+/* Which combinations there are, in that order. */
+static void list_combinations(struct uniform_trial *t)
 {
+    struct combination *list = t->list;
     struct space space;
     int count = 0;
     for (int number = 0; count < UNIFORM_TRIES && combine(&t->options->space, number, &space); number++) {
@@ -211,7 +217,7 @@ static int list_combinations(const struct uniform_trial *t, struct combination *
             list[place] = list[place - 1];
         list[place] = own;
     }
-    return count;
+    t->count = count;
 }
 
 /* Its space, in which the demand may allow less of other choices. */
@@ -248,12 +254,14 @@ static bool glance(struct uniform_trial *t, struct combination *combination, boo
     bool whole = good && (thoroughly || (result && kept < 0 && result->feasible));
     good = good && (!whole || try_whole(t, &space, thoroughly ? 1 : SOME_PLANS, &result, &kept, err));
     bool unfit = result && !result->beaten; /* else nothing is found since nothing is worth it */
-    combination->open = !whole && kept < 0 && (t->best_ns == 0 || unfit) && combination->formula_ns > 0;
+    combination->unfit = !whole && kept < 0 && (t->best_ns == 0 || unfit) && combination->formula_ns > 0;
     if (!good || !result)
         return good;
     struct uniform_try *tried = enter(choice, combination, &space);
     if (kept >= 0)
         tried->step_ns = result->plans[kept].estimate->prediction.step_ns;
+    combination->misled = !whole && kept >= 0 && combination->formula_ns > 0 &&
+                          tried->step_ns > combination->formula_ns + combination->formula_ns / MISLED_SHARE;
     if (kept >= 0 && (t->best_ns == 0 || tried->step_ns < t->best_ns)) {
         struct search_plan *plan = &result->plans[kept];
         t->best_ns = tried->step_ns;
@@ -336,9 +344,10 @@ static bool has_better_like(const struct combination *list, int count, const str
  * until a plan is found, at all in their own order. Where what leads by the closed form does not fit, and nothing is
  * found that is about as short, others of the combination may be: without that llama-3-405b by accelerate's prices took
  * 366 s a step for 120. */
-static bool look(struct uniform_trial *t, struct combination *list, int count, bool blindly,
-                 struct uniform_choice *choice, struct error *err)
+static bool look(struct uniform_trial *t, bool blindly, struct uniform_choice *choice, struct error *err)
 {
+    struct combination *list = t->list;
+    const int count = t->count;
     bool good = true;
     for (int i = 0; i < count && good; i++)
         if (!list[i].glanced && list[i].formula_ns == 0)
@@ -352,10 +361,11 @@ static bool look(struct uniform_trial *t, struct combination *list, int count, b
             !has_better_like(list, count, &list[i], choice))
             good = glance(t, &list[i], false, choice, err);
     for (int i = 0; i < count && good; i++)
-        if (list[i].open && (t->best_ns == 0 || list[i].formula_ns < t->best_ns - t->best_ns / ALIKE_SHARE)) {
-            good = glance(t, &list[i], true, choice, err);
-            if (t->unfit_ns == 0 || list[i].formula_ns < t->unfit_ns)
+        if ((list[i].unfit || list[i].misled) &&
+            (t->best_ns == 0 || list[i].formula_ns < t->best_ns - t->best_ns / ALIKE_SHARE)) {
+            if (list[i].unfit && (t->unfit_ns == 0 || list[i].formula_ns < t->unfit_ns))
                 t->unfit_ns = list[i].formula_ns;
+            good = glance(t, &list[i], true, choice, err);
         }
     return good;
 }
@@ -364,14 +374,55 @@ static bool look(struct uniform_trial *t, struct combination *list, int count, b
  * plan alone is. */
 static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice, struct error *err)
 {
-    struct combination list[UNIFORM_TRIES];
-    int count = list_combinations(t, list);
-    if (!look(t, list, count, false, choice, err))
+    list_combinations(t);
+    if (!look(t, false, choice, err))
         return false;
     bool kept = choice->best >= 0 && below_best_ns(t) <= below_formula_ns(t);
     bool asked = t->options->worth_ns == 0 || choice->best >= 0; /* else nothing is as short as it should be */
     t->formula_ns = 0;
-    return kept || !asked || look(t, list, count, true, choice, err);
+    return kept || !asked || look(t, true, choice, err);
+}
+
+/* Searches other combinations with the stages, schedule and chunks of the plan, where that is a schedule which the
+ * closed form does not bound: its stages idle less than that says, by which other combinations may be the shortest.
+ * Where one is, its whole search is put in place of *whole. */
+static bool try_as_scheduled(struct uniform_trial *t, struct uniform_choice *choice, struct search_result **whole,
+                             int *kept, struct error *err)
+{
+    const struct search_plan *plan = &(*whole)->plans[*kept];
+    const struct config like = plan->config;
+    const int first = choice->best;
+    const int64_t formula_ns = (*whole)->certificate.best_ns, most_ns = formula_ns + formula_ns / KIN_SHARE;
+    t->best_ns = plan->estimate->prediction.step_ns;
+    for (int i = 0; i < t->count && !schedules[like.schedule]->bounded; i++) {
+        struct combination *other = &t->list[i];
+        struct search_result *result = NULL;
+        struct space own, space;
+        int place = -1;
+        if (other->tried == first || other->formula_ns == 0 || other->formula_ns > most_ns)
+            continue;
+        space_of(t, other, &space);
+        own = space;
+        own.schedule = allowed_only(like.schedule);
+        own.stages = allowed_only(like.stages);
+        own.chunks = allowed_only(config_chunks(&like));
+        bool good = try_one(t, &own, EFFORT_BEYOND, 1, &result, &place, err);
+        if (good && place >= 0 && result->plans[place].estimate->prediction.step_ns < t->best_ns)
+            good = try_whole(t, &space, t->options->top, &result, &place, err);
+        if (good && place >= 0 && result->plans[place].estimate->prediction.step_ns < t->best_ns) {
+            struct search_result *longer = *whole;
+            *whole = result;
+            *kept = place;
+            result = longer;
+            t->best_ns = (*whole)->plans[place].estimate->prediction.step_ns;
+            choice->best = other->tried;
+            choice->space = space;
+        }
+        search_result_free(result);
+        if (!good)
+            return false;
+    }
+    return true;
 }
 
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
@@ -401,6 +452,8 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
         search_result_free(whole);
         good = try_one(&t, &choice->space, EFFORT_GLANCE, options->top, &whole, &kept, err);
     }
+    if (good && kept >= 0 && looks)
+        good = try_as_scheduled(&t, choice, &whole, &kept, err);
     if (good && kept >= 0) {
         drop_plans(whole, kept);
         choice->tries[choice->best].step_ns = whole->plans[0].estimate->prediction.step_ns;

@@ -50,10 +50,13 @@ void space_keep_weights(struct space *space)
 enum space_choice space_lighten(struct space *space, const struct space *widest)
 {
     struct allowed *offload = &space->offload;
-    if (!allowed_has(&widest->offload, OFFLOAD_OPTIMIZER) || allowed_has(offload, OFFLOAD_OPTIMIZER) ||
-        offload->count == SPACE_VALUES)
+    int64_t lighter = OFFLOAD_NONE; /* a target may have the states' go with others' */
+    for (int i = widest->offload.count - 1; i >= 0; i--)
+        if (widest->offload.values[i] & OFFLOAD_OPTIMIZER && !(widest->offload.values[i] & OFFLOAD_ACTIVATIONS))
+            lighter = widest->offload.values[i];
+    if (lighter == OFFLOAD_NONE || allowed_has(offload, lighter) || offload->count == SPACE_VALUES)
         return CHOICE_COUNT;
-    offload->values[offload->count++] = OFFLOAD_OPTIMIZER;
+    offload->values[offload->count++] = lighter;
     return CHOICE_OFFLOAD;
 }
 
