@@ -359,12 +359,12 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
 /* open: one of the types is "auto", so that the other's "false" does not say fp32. */
 static bool read_precision(struct launch_read *out, struct settings *settings, bool open, struct error *err)
 {
-    bool bf16 = false, fp16 = false, bf16_said, fp16_said, also;
+    bool bf16 = false, fp16 = false, bf16_said, fp16_said, also, half;
     static const char *const precisions[] = { "no", "bf16", "fp16", NULL };
     int type = -1;
     const struct settings_option options[] = {
         { "bf16.enabled", .flag = &bf16, .said = &bf16_said },     { "bf16", .flag = &bf16, .said = &also },
-        { "fp16.enabled", .flag = &fp16, .said = &fp16_said },     { "fp16", .flag = &fp16 },
+        { "fp16.enabled", .flag = &fp16, .said = &fp16_said },     { "fp16", .flag = &fp16, .said = &half },
         { "mixed_precision", .word = &type, .words = precisions },
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
@@ -375,7 +375,8 @@ static bool read_precision(struct launch_read *out, struct settings *settings, b
         return fail(err, "%s: mixed_precision %s: expected %s to be enabled with it", settings->name, precisions[type],
                     precisions[type]);
     bool ours = settings_take(settings, "x-cleave.devices") != NULL;
-    out->says_dtype = bf16 || fp16 || type >= 0 || (!open && (bf16_said || fp16_said || also || ours));
+    out->says_dtype = bf16 || fp16 || type >= 0 || (also && half) ||
+                      (!open && (bf16_said || fp16_said || also || ours));
     out->launch.dtype = bf16 || type == 1 ? DTYPE_BF16 : fp16 || type == 2 ? DTYPE_FP16 : DTYPE_FP32;
     return true;
 }

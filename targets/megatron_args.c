@@ -190,7 +190,6 @@ static const char *const idle_prefixes[] = {
     "--adlr-",
     "--apply-wd",
     "--async-",
-    "--attention-dropout",
     "--auto-detect",
     "--check-",
     "--ckpt-",
@@ -212,7 +211,6 @@ static const char *const idle_prefixes[] = {
     "--finetune",
     "--ft-",
     "--full-validation",
-    "--hidden-dropout",
     "--hysteresis",
     "--ignore-unknown",
     "--initial-loss-scale",
@@ -321,7 +319,6 @@ static const char *const idle_prefixes[] = {
     "--fp4-recipe",
     "--overlap-cpu-optimizer-d2h-h2d",
     "--tp-comm-bootstrap",
-    "--use-tp-pp-dp-mapping",
     "--moe-permute-fusion",
     "--use-rotary-position-embeddings",
     "--ddp-average-in-collective",
@@ -431,7 +428,9 @@ static bool set_option(struct megatron_args *args, const struct megatron_option 
 /* Options of which these values are what the facts were measured with; others would change the price. */
 static const struct {
     const char *flag, *values[4];
-} valued[] = { { "--transformer-impl", { "transformer_engine" } },
+} valued[] = { { "--attention-dropout", { "0", "0.0" } }, /* masks are not counted */
+               { "--hidden-dropout", { "0", "0.0" } },
+               { "--transformer-impl", { "transformer_engine" } },
                { "--attention-backend", { "auto", "flash", "fused" } } };
 
 /* Reads words[*i] if it is one of them: of another value flag and value are not understood. */

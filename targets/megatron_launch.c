@@ -330,6 +330,8 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
 {
     static const char gathers[] = "--moe-token-dispatcher-type allgather (alltoall is priced: a token is sent to each "
                                   "expert that it chooses, not to each rank of experts)";
+    static const char flex[] = "--moe-token-dispatcher-type flex (alltoall is priced, but where cleave estimate has "
+                               "--framework megatron-core-flex)";
     struct launch *l = &out->launch;
     bool selective = a->recompute_activations || text_is(a->granularity, "selective");
     l->recompute = RECOMPUTE_NONE;
@@ -353,6 +355,8 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
         !say_unknown(out, arena, "--optimizer-offload-fraction (all of the optimizer's state is taken here)", err))
         return false;
     if (l->expert > 1 && text_is(a->dispatcher, "allgather") && !say_unknown(out, arena, gathers, err))
+        return false;
+    if (l->expert > 1 && text_is(a->dispatcher, "flex") && !say_unknown(out, arena, flex, err))
         return false;
     int64_t usual = max_i64(40000000, 1000000 * l->data);
     l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS

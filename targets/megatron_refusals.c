@@ -20,8 +20,19 @@ static bool has_narrow_state(const struct megatron_args *a)
     return narrow;
 }
 
+static bool is_among(const char *word, const char *const *names)
+{
+    while (*names && strcmp(word, *names) != 0)
+        names++;
+    return *names != NULL;
+}
+
 bool megatron_check(const struct megatron_args *a, const char *name, struct error *err)
 {
+    static const char *const formats[] = { "e4m3", "hybrid", NULL }, *const recipes[] = { "blockwise",  "custom",
+                                                                                          "delayed",    "mxfp8",
+                                                                                          "tensorwise", NULL },
+                             *const dispatchers[] = { "allgather", "alltoall", "flex", NULL };
     bool full = text_is(a->granularity, "full"), selective = text_is(a->granularity, "selective");
     bool ends = a->first_layers || a->last_layers, counts = a->embedding_counts || a->loss_counts;
     const struct {
@@ -64,6 +75,11 @@ bool megatron_check(const struct megatron_args *a, const char *name, struct erro
           "--use-precision-aware-optimizer" },
         { a->bf16 && a->fp16, "dtype", "--bf16 and --fp16 exclude each other" },
         { a->fp8 && a->fp4, "dtype", "--fp8-format and --fp4-format exclude each other" },
+        { a->fp8 && !is_among(a->fp8, formats), "dtype", "--fp8-format is e4m3 or hybrid" },
+        { a->fp8 && !is_among(a->fp8_recipe, recipes), "dtype",
+          "--fp8-recipe is blockwise, custom, delayed, mxfp8 or tensorwise" },
+        { !is_among(a->dispatcher, dispatchers), "experts",
+          "--moe-token-dispatcher-type is allgather, alltoall or flex" },
         { a->latent && a->grouped_query, "attention",
           "--group-query-attention and --multi-latent-attention exclude each other" },
         { a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0, "attention",

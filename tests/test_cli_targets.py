@@ -367,10 +367,16 @@ def not_priced(folder):
     for words, unknown in (("--attention-backend unfused", "--attention-backend unfused"), ("--transformer-impl=local", "--transformer-impl local"),
                            ("--no-gradient-accumulation-fusion --no-masked-softmax-fusion", "--no-gradient-accumulation-fusion\n"),
                            ("--no-bias-swiglu-fusion", "--no-bias-swiglu-fusion"), ("--nccl-ub", "--nccl-ub"),
+                           ("--hidden-dropout 0.1 --attention-dropout 0.0", "--hidden-dropout 0.1\n"), ("--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping"),
+                           ("--num-experts 8 --expert-model-parallel-size 8 --moe-token-dispatcher-type flex", "--moe-token-dispatcher-type flex (alltoall is priced"),
                            ("--data-parallel-sharding-strategy optim_grads_params", "--data-parallel-sharding-strategy optim_grads_params"),
                            ("--attention-backend flash --transformer-impl transformer_engine", None)):
         code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
         check(f"not priced: {words}", code == 0 and (f"not understood: {unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
+    for words, expected in (("--fp8-format e5", "--fp8-format is e4m3 or hybrid"), ("--fp8-format hybrid --fp8-recipe block", "--fp8-recipe is blockwise, custom"),
+                            ("--moe-token-dispatcher-type deepep", "is allgather, alltoall or flex")):
+        code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
+        check(f"refused: {words}", code == 2 and expected in err, (code, err))
     code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + "--num-distributed-optimizer-instances 2", "--cluster", "1x8:h100-sxm")
     check("instances where the cluster alone says the devices", code == 0 and "rp 2" in out and "dp 4" in out, (out, err))
     peaks = []
@@ -387,7 +393,18 @@ def not_priced(folder):
         settings.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "zero_optimization": {**zero, **change}}))
         code, out, err = cleave("estimate", "--from", "deepspeed", settings, "--model", "gpt2", "--cluster", "1x8:h100-sxm")
         check(f"not priced: {change}", code == 0 and (f"zero_optimization.{unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
+    settings.write_text(json.dumps({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}}))
+    for said, dtype in (("--bf16 False --fp16 False", "fp32"), ("--bf16 True", "bf16")):  # which fill in what the file leaves to the Trainer
+        words = f"deepspeed --num_gpus 8 train.py --deepspeed {settings} --per_device_train_batch_size 1 --gradient_accumulation_steps 4 {said}"
+        code, out, err = cleave("estimate", "--from", "deepspeed", words, "--model", "gpt2", "--cluster", "1x8:h100-sxm")
+        check(f"the Trainer's {said}", code == 0 and f" tokens, {dtype}," in out, (out, err))
     titan = folder / "train.toml"
+    steps = []
+    for components in ('["loss"]', '["model", "loss"]'):
+        titan.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[compile]\nenable = true\ncomponents = {components}\n')
+        code, out, err = cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "--batch", 8, "--json")
+        steps.append(json.loads(out)["predicted"]["step_s"] if code in (0, 3) else 0)
+    check("compiled is what is said to be", steps[0] > 1.02 * steps[1] > 0, (steps, err))
     for converters, unknown in (('["float8"]', True), ("[]", False)):
         titan.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\nconverters = {converters}\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[compile]\nenable = true\n')
         code, out, err = cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "--batch", 8)

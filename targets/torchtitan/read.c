@@ -375,7 +375,8 @@ static bool read_rest(struct titan_reading *r)
     bool compile = false, async = false, graphs_off = false, offload = false, here = false;
     static const char *const types[] = { "bfloat16", "float32", NULL };
     int type = 0, stored = 1;
-    const struct setting *loss = settings_take(&r->settings, "loss");
+    const struct setting *loss = settings_take(&r->settings, "loss"),
+                         *components = settings_take(&r->settings, "compile.components");
     bool whole = r->form == TITAN_TOML || (loss && strstr(loss->value, "CrossEntropyLoss"));
     launch->bucket_bytes = TITAN_BUCKET_BYTES;
     launch->loss_chunks = whole ? 1 : TITAN_LOSS_CHUNKS;
@@ -393,6 +394,7 @@ static bool read_rest(struct titan_reading *r)
     if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;
     bool split = launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v; /* pytorch#161904 */
+    compile = compile && (!components || strstr(components->value, "model")); /* that of the loss has no price */
     r->out->says_dtype = true;
     launch->dtype = type == 0 || stored == 0 ? DTYPE_BF16 : DTYPE_FP32;
     launch->optimizer = stored == 0 ? titan_narrow : launch->optimizer;
@@ -466,7 +468,6 @@ static const char *const ignored[] = { "job.",
                                        "training.gc_freq",
                                        "training.warmup_steps",
                                        "training.mixed_precision_reduce",
-                                       "compile.components",
                                        "activation_checkpoint.",
                                        "parallelism.spmd_backend",
                                        "parallelism.context_parallel_load_balancer",
