@@ -399,9 +399,10 @@ void objective_print(const struct cli *cli, const struct objective *o, const str
     bool wider = false; /* by the user's own words */
     for (int i = 0; i < WIDER_CHOICES; i++)
         wider |= own->range[wider_choices[i]].count > usual.range[wider_choices[i]].count;
-    if (!o->found->job.target && !wider)
-        fprintf(cli->out, "nothing was kept on hosts for it; less may do, in more time, with --space "
-                          "offload=none:both,loss-chunks=1:16\n");
+    if (!wider)
+        fprintf(cli->out, "nothing was kept on hosts for it; less may do, in more time, with --space %s\n",
+                o->found->job.target ? "offload=none:VALUE, as far as the target has one"
+                                     : "offload=none:both,loss-chunks=1:16");
 }
 
 void objective_put(struct json_writer *w, const struct objective *o)

@@ -241,6 +241,25 @@ bool space_restrict_all(struct space *space, const char *what, const struct text
     return good;
 }
 
+/* What --fix says of a choice has to be among what --space does. */
+static bool agree(const struct space_options *o, struct error *err)
+{
+    struct space space = { 0 }, fixed = { 0 };
+    char name[CHOICE_VALUE_BYTES];
+    if (!space_restrict_all(&space, "--space", &o->space, err) || !space_restrict_all(&fixed, "--fix", &o->fix, err))
+        return false;
+    for (enum space_choice c = 0; c < CHOICE_COUNT; c++) {
+        const struct allowed *all = &space.range[c], *own = &fixed.range[c];
+        if (all->count > 0 && own->count > 0 && !allowed_has(all, own->values[0])) {
+            const char *word = choice_value_name(name, c, own->values[0]);
+            return word ? fail(err, "--fix %s=%s: --space does not have it", choice_facts[c].name, word)
+                        : fail(err, "--fix %s=%lld: --space does not have it", choice_facts[c].name,
+                               (long long)own->values[0]);
+        }
+    }
+    return true;
+}
+
 static bool restrict_schedules(struct space *space, const char *text, struct error *err)
 {
     char *copy = strdup(text);
@@ -328,7 +347,8 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
 {
     if (o->reserve && !inputs_reserve(in, o->reserve, err))
         return false;
-    return space_restrict_all(out, "--space", &o->space, err) && space_restrict_all(out, "--fix", &o->fix, err) &&
+    return agree(o, err) && space_restrict_all(out, "--space", &o->space, err) &&
+           space_restrict_all(out, "--fix", &o->fix, err) &&
            (!o->schedule || restrict_schedules(out, o->schedule, err)) &&
            (!o->stages || set_stages(out, in, o->stages, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
@@ -361,6 +381,9 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     if (o->target && !aim_target(&target, "--target", o->target, err))
         return false;
     const char *framework = o->framework || !target ? o->framework : target->framework;
+    if (target && strcmp(framework, target->framework) != 0)
+        fprintf(in->cli->talk, "note: priced as run by %s, as --framework says; what runs it is %s\n", framework,
+                target->framework);
     in->reading.length_given = o->sequence > 0;
     if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
         !inputs_profiles(in, &o->profiles, err) || (framework && !inputs_framework(in, framework, err)) ||

@@ -36,7 +36,7 @@ bool widening_widest(struct space *widest, struct inputs *in, const struct space
     graph_free(graph);
     *widest = *space;
     for (int i = 0; i < WIDER_CHOICES; i++)
-        if (named.range[wider_choices[i]].count == 0)
+        if (named.range[wider_choices[i]].count == 0 && !in->withholds) /* which asks for plans with little of it */
             add_values(&widest->range[wider_choices[i]], &wide.range[wider_choices[i]]);
     return true;
 }

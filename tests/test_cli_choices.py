@@ -42,6 +42,8 @@ def words(folder):
     expect("a key with the same first letter", 2, "did you mean tp", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tpp=2")
     expect("expert ranks of a dense model", 3, "; ep must be 1, as the model has no experts to share out", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "ep=2")
     expect("two options of one key", 2, "--fix: tp is given twice, tp=2 and tp=1;", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tp=2", "--fix", "pp=1", "--fix", "tp=1")
+    expect("a value that the space has not", 2, "--fix tp=2: --space does not have it", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tp=2", "--space", "tp=1:4")
+    expect("one that it has", 0, r"tp\S* 2", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tp=2", "--space", "tp=1:2")
     expect("one that is said twice", 0, "tp", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tp=2,sp=false", "--fix", "pp=1", "--fix", "tp=2")
     expect("how many nodes", 2, "from 1 to 1048576", "plan", *SMALL, "--cluster", "0x2:cpu")
     note = "layer.1-2..tp holds for all layers"
