@@ -389,12 +389,15 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
 static bool try_as_scheduled(struct uniform_trial *t, struct uniform_choice *choice, struct search_result **whole,
                              int *kept, struct error *err)
 {
+    enum { DEAR = 4000000, MUCH_SHARE = 4 }; /* DEAR: effort of a plan like which others take long to simulate */
     const struct search_plan *plan = &(*whole)->plans[*kept];
     const struct config like = plan->config;
+    bool shorter = plan->formula_ns - plan->formula_ns / MUCH_SHARE > plan->estimate->prediction.step_ns,
+         looks = shorter && !schedules[like.schedule]->bounded && plan->estimate->effort < DEAR;
     const int first = choice->best;
     const int64_t formula_ns = (*whole)->certificate.best_ns, most_ns = formula_ns + formula_ns / KIN_SHARE;
     t->best_ns = plan->estimate->prediction.step_ns;
-    for (int i = 0; i < t->count && !schedules[like.schedule]->bounded; i++) {
+    for (int i = 0; i < t->count && looks; i++) {
         struct combination *other = &t->list[i];
         struct search_result *result = NULL;
         struct space own, space;
