@@ -398,9 +398,12 @@ static bool read_call(struct recipe *r, const char *value, const char *end)
     size_t length = (size_t)(last - value);
     if (last == end || *last != '(' || length == 0)
         return true;
-    if (megatron_is_recipe_name(value, length) ? is_defined(r, value, length)
-                                               : !r->renames || !(value = imported_as(r, value, length, &length)))
+    size_t own_length = 0;
+    const char *own = r->renames ? imported_as(r, value, length, &own_length) : NULL;
+    if (!own && (!megatron_is_recipe_name(value, length) || is_defined(r, value, length)))
         return true;
+    value = own ? own : value;
+    length = own ? own_length : length;
     const char *argument = last + 1;
     while (argument < end && isspace((unsigned char)*argument))
         argument++;

@@ -419,7 +419,7 @@ START_TEST(test_recipes)
                   { "--recipe 'llama3_8b_pretrain_config' mixed_precision=bf16_with_mxfp8_mixed", DTYPE_FP8, 0 },
                   { "cfg = llama3_8b_pretrain_config()\ncfg.mixed_precision = mine", DTYPE_BF16, 1 },
                   { "def mine():\n    return llama3_8b_pretrain_config( )\n", DTYPE_BF16, 0 },
-                  { "from r import (llama3_8b_pretrain_config as base)\ncfg = base()", DTYPE_BF16, 0 },
+                  { "from r import (llama3_8b_pretrain_config as a_sft_config)\ncfg = a_sft_config()", DTYPE_BF16, 0 },
                   { "cfg = llama3_8b_pretrain_config(tp=2)", DTYPE_BF16, 1 },
                   { "cfg = llama3_8b_pretrain_config()\ncfg.model.transformer_layer_spec = partial(\n    "
                     "get_gpt_decoder_block_spec, use_transformer_engine=True)",
