@@ -75,7 +75,9 @@ static const struct target_rule rules[] = {
       "accelerate/parallelism_config.py, ParallelismConfig._validate_accelerator", shards, NULL },
     { "hsdp", "groups of shards divide the data-parallel ranks and have two or more",
       "accelerate/parallelism_config.py, ParallelismConfig.__post_init__", groups_divide, NULL },
-    { "reshard", "weights are kept gathered through a step only where it is one micro-batch",
+    { "reshard",
+      "weights are kept gathered through a step only where it is one micro-batch (of the nearest to what it does else, "
+      "cleave estimate MODEL --framework accelerate-fsdp2 --zero 2 tells the price)",
       "torch/distributed/fsdp/_fully_shard: reshard_after_forward=False lasts until backward", kept_for_one, NULL },
     { "recompute", "blocks are all kept or all computed again", "accelerate/utils/fsdp_utils.py, fsdp2_apply_ac",
       trainer_recompute_is_known, NULL },

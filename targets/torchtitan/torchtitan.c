@@ -251,7 +251,7 @@ static const struct target_rule rules[] = {
       groups_divide, NULL },
     { "reshard",
       "weights are kept gathered through a step in a pipeline, or where a step is one micro-batch; else until "
-      "the micro-batch's backward pass",
+      "the micro-batch's backward pass (cleave estimate MODEL --framework torchtitan-compile --zero 2 is nearest)",
       "distributed/fsdp.py, get_fsdp_reshard_after_forward_policy; torch.distributed.pipelining, stage.py",
       kept_in_pipelines, NULL },
     { "experts",
