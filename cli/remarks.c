@@ -191,7 +191,8 @@ static void remark_updates(const struct remarks *to, const struct inputs *in, co
     if (offloads && in->facts.framework && in->facts.framework->host_updates_per_s > 0)
         remark(to, "host_updates",
                "%s updates the optimizer's states that are offloaded on the host's processors, of which it is priced "
-               "with %.3g elements a second; those of published runs had 0.4e9 to 1.9e9 (docs/frameworks.md)",
+               "with %.3g elements a second (docs/measured.md, \"States on hosts\": published ones differ by a factor "
+               "of 5)",
                in->facts.framework->name, in->facts.framework->host_updates_per_s);
 }
 

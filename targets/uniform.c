@@ -343,7 +343,7 @@ static bool has_better_like(const struct combination *list, int count, const str
 /* Weighs what was not, and glances in the order of the closed form at each that may be the shortest after all. blindly:
  * until a plan is found, at all in their own order. Where what leads by the closed form does not fit, and nothing is
  * found that is about as short, others of the combination may be: without that llama-3-405b by accelerate's prices took
- * 366 s a step for 120. */
+ * 366 s a step for 120. So may they where it takes much longer than the closed form says. */
 static bool look(struct uniform_trial *t, bool blindly, struct uniform_choice *choice, struct error *err)
 {
     struct combination *list = t->list;
@@ -455,7 +455,7 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
         search_result_free(whole);
         good = try_one(&t, &choice->space, EFFORT_GLANCE, options->top, &whole, &kept, err);
     }
-    if (good && kept >= 0 && looks)
+    if (good && kept >= 0 && !options->any_plan)
         good = try_as_scheduled(&t, choice, &whole, &kept, err);
     if (good && kept >= 0) {
         drop_plans(whole, kept);

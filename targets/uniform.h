@@ -28,9 +28,10 @@ struct uniform_demand {
 };
 /**
  * Searches the space once for each combination of the choices of layers that it allows, all layers alike: each by the
- * closed form, what may be the shortest by a glance, the best of these once more with all that a search does. *out is
- * that search's result, whose certificate is about its own combination, and the caller's. A time limit is for all
- * searches together. Fails as search_run().
+ * closed form, what may be the shortest by a glance, the best of these once more with all that a search does; so are
+ * others of which the closed form misled, or that the best one's schedule may make shorter. *out is that search's
+ * result, whose certificate is about its own combination, and the caller's. A time limit is for all searches together.
+ * Fails as search_run().
  */
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
                     const struct facts *facts, const struct search_options *options,

@@ -228,24 +228,14 @@ static int64_t orthogonal_ns(const struct facts *facts, const struct program *pr
     return cost_round_ns(matrices * rounds * ns);
 }
 
-/* True when the framework has the host update what it keeps of the optimizer's state. */
-static bool updates_there(const struct facts *facts)
+/* True when the framework has hosts update what they keep of the optimizer's state. */
+static bool has_hosts_update(const struct facts *facts)
 {
     return facts->framework && facts->framework->host_updates_per_s > 0;
 }
 
-/* True when the instruction is an update of state that lies on the host. */
-static bool is_update_there(const struct facts *facts, const struct program *program, const struct instr *instr)
-{
-    bool fetched = false;
-    for (int i = 0; instr->op == OP_UPDATE && updates_there(facts) && i < instr->pair_count; i++) {
-        const struct buffer *from = pair_buffer(program, program->pairs[instr->pair_first + i].source);
-        fetched = fetched || (from && from->kind == BUFFER_STATE_USE);
-    }
-    return fetched;
-}
-
-/* Times a host's update of so many elements for each of its devices at once. */
+/* Times a host's update of so many elements as if all its devices had as many at once: more than it takes where some
+ * have less. */
 static int64_t host_update_ns(const struct facts *facts, int type, int64_t elements)
 {
     enum { MOST_OF_A_HOST = 8 }; /* devices: nodes of more are several hosts behind one switch */
@@ -256,7 +246,7 @@ static int64_t host_update_ns(const struct facts *facts, int type, int64_t eleme
 static struct cost local_cost_on(const struct facts *facts, const struct program *program, const struct instr *instr,
                                  int type)
 {
-    bool there = is_update_there(facts, program, instr);
+    bool there = instr->op == OP_UPDATE && has_hosts_update(facts) && access_update_state(program, instr) >= 0;
     struct cost sum = { 0, ORIGIN_MEASURED, false };
     for (int i = 0; i < instr->pair_count; i++) {
         int64_t elements, bytes;
@@ -266,9 +256,10 @@ static struct cost local_cost_on(const struct facts *facts, const struct program
         if (instr->op == OP_UPDATE) /* profiles have measured AdamW */
             elements = adamw_elements(program, bytes, elements);
         struct cost own = stream_cost(facts, type, program->plan->dtype, work, there ? 0 : elements, there ? 0 : bytes);
-        if (there)
-            own.ns = min_i64(MAX_TIME_NS, own.ns + host_update_ns(facts, type, elements));
-        else if (instr->op == OP_UPDATE && i == 0)
+        if (there) /* which no profile has measured */
+            own = (struct cost){ min_i64(MAX_TIME_NS, own.ns + host_update_ns(facts, type, elements)), ORIGIN_ANALYTIC,
+                                 false };
+        if (instr->op == OP_UPDATE && i == 0)
             own.ns = min_i64(MAX_TIME_NS,
                              own.ns + orthogonal_ns(facts, program, program->pairs[instr->pair_first].source, type));
         sum = (struct cost){ min_i64(MAX_TIME_NS, sum.ns + own.ns), min_int(sum.origin, own.origin),
@@ -404,7 +395,7 @@ static int64_t state_bytes(const struct facts *facts, const struct program *prog
 {
     const struct pair *pair = &program->pairs[instr->pair_first];
     int state = instr->op == OP_FETCH ? pair->source : pair->destination;
-    if (!updates_there(facts) || program->buffers[state].kind != BUFFER_STATE)
+    if (!has_hosts_update(facts) || program->buffers[state].kind != BUFFER_STATE)
         return curve_bytes(program, instr);
     const struct buffer *gradient = &program->buffers[state - 1]; /* geometry_state_buffer() */
     int64_t each = instr->op == OP_FETCH ? weight_bytes_per_element(program->plan->dtype)

@@ -49,9 +49,10 @@ void pace_close(struct pace *pace)
     drop_early(pace);
     estimate_shortened_free(&pace->few);
     estimate_shortened_free(&pace->longer);
+    estimate_shortened_free(&pace->longer_laid_out);
     free(pace->least_bytes);
     pace->least_bytes = NULL;
-    pace->laid_out = pace->longer_laid_out = false;
+    pace->laid_out = false;
 }
 
 bool pace_bound(struct pace *pace, struct error *err)
@@ -144,7 +145,7 @@ bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena 
                      struct error *err)
 {
     struct program early = *pace->few.program;
-    if (pace->early && !pace->longer_laid_out)
+    if (pace->early)
         early.stages = pace->early;
     *out = (struct paced_apart){ 0 };
     out->priced = durations_open(&out->durations, facts, &early, err);
@@ -177,9 +178,17 @@ static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
     ns[TIME_BUBBLE] += left_ns;
 }
 
+/* Lays more micro-batches out as few are. */
+static bool lay_longer_out(struct pace *pace, struct error *err)
+{
+    return pace->longer_laid_out.program ||
+           (lower(&pace->longer_laid_out, pace, pace_micro_batches(pace) + pace->period, err) &&
+            lives_split(pace->longer_laid_out.program, err) &&
+            layout_place_and_order(pace->longer_laid_out.program, &(struct layout_ask){ .brief = true }, NULL, err));
+}
+
 /* Adds the further micro-batches at their pace; where that is told without layout, each waits for bytes as long as the
- * few do in the mean. Where that is long, two numbers of micro-batches laid out tell how much of it recurs: the first
- * to ask decides, before several threads do. */
+ * few do in the mean. Where that is long, two numbers of micro-batches laid out tell how much of it recurs. */
 bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
                struct paced_step *out, struct error *err)
 {
@@ -191,16 +200,11 @@ bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_
     if (pace->further == 0)
         return true;
     struct paced_step few = apart->few, longer = apart->longer;
-    if (!pace->timed && out->step_ns - few.step_ns > few.step_ns / LONG_SHARE)
-        pace->uneven = true;
-    if (!pace->timed)
-        pace->timed = true;
-    if (pace->uneven) {
+    if (!pace->shared)
+        pace->waits = out->step_ns - few.step_ns > few.step_ns / LONG_SHARE;
+    if (pace->uneven || pace->waits) {
         few = *out;
-        if (!pace->longer_laid_out) /* several threads may read what one has laid out */
-            pace->longer_laid_out =
-                layout_place_and_order(pace->longer.program, &(struct layout_ask){ .brief = true }, NULL, err);
-        if (!pace->longer_laid_out || !price_and_time(pace->longer.program, facts, arena, &longer, err))
+        if (!lay_longer_out(pace, err) || !price_and_time(pace->longer_laid_out.program, facts, arena, &longer, err))
             return false;
     }
     out->step_ns += further_ns(pace, longer.step_ns - few.step_ns, pace->period) +

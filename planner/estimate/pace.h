@@ -1,7 +1,7 @@
 /* A plan whose programs are kept, so that it is lowered once and timed under many facts. Of many micro-batches they are
- * programs of few: a step of as many as settle, laid out, and what the others take by the pace of two steps in which no
- * bytes are used twice. Within 1 % of the whole step, 5 % where split backward passes gather weights
- * (tests/test_estimate.c, pace_agrees). */
+ * programs of few: a step of as many as settle, laid out, and what the others take by the pace of two steps, in which
+ * no bytes are used twice, or laid out, too, where passes are uneven or wait for bytes. Within 1 % of the whole step, 5
+ * % where split backward passes gather weights (tests/test_estimate.c, pace_agrees). */
 #ifndef CLEAVE_ESTIMATE_PACE_H
 #define CLEAVE_ESTIMATE_PACE_H
 #include "planner/program/program.h"
@@ -18,12 +18,13 @@ struct pace {
     const struct model *model;
     const struct plan *plan; /* the whole one; borrowed, as the model */
     int further, period;     /* micro-batches that `few` has not, and that `longer` has more; 0: few is all */
-    struct shortened few, longer;
-    bool laid_out;               /* few is */
+    struct shortened few, longer, longer_laid_out; /* the last: where it is needed */
+    bool laid_out;                                 /* few is */
     struct stage_program *early; /* (stages) few's lists before it was laid out, with less waits; NULL: it is not */
     int64_t *least_bytes; /* (stages) that few's layout promises at least, whatever it is; NULL: nobody has asked */
-    bool uneven, longer_laid_out; /* uneven: longer is laid out, too, when the plan is timed */
-    bool timed;                   /* it has been, which decides whether it is uneven */
+    bool uneven; /* passes are: then, and where few micro-batches wait for bytes, two numbers of them are laid out */
+    bool waits;  /* these do, */
+    bool shared; /* as the first to time it found, for all threads that time it behind that one */
 };
 /* A step's time, and each stage's part of it; (stages) adds up to step_ns. */
 struct paced_step {

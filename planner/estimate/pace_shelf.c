@@ -84,7 +84,8 @@ static size_t bytes_of(const struct pace *pace)
     for (int s = 0; pace->early && s < pace->few.program->stage_count; s++)
         bytes += (size_t)pace->early[s].instr_count * sizeof *pace->early[s].instrs +
                  (size_t)pace->early[s].wait_count * sizeof *pace->early[s].waits;
-    return bytes + (pace->longer.program ? program_bytes(pace->longer.program) : 0);
+    bytes += pace->longer.program ? program_bytes(pace->longer.program) : 0;
+    return bytes + (pace->longer_laid_out.program ? program_bytes(pace->longer_laid_out.program) : 0);
 }
 
 /* Takes the longest unused pace off the shelf where that has no room for all; NULL where there is room. */
@@ -108,6 +109,7 @@ void pace_give(struct pace_shelf *shelf, struct kept_pace *kept)
     }
     struct kept_pace *gone[PACE_PLACES];
     int count = 0;
+    kept->pace.shared = false;
     kept->bytes = bytes_of(&kept->pace);
     lock(shelf);
     kept->used = ++shelf->uses;

@@ -93,7 +93,7 @@ int64_t account_left_bytes(const struct account *account, int stage)
     return account->available_bytes[stage] - account->memory[stage].peak_bytes;
 }
 
-/* Times the step, *step in the arena. */
+/* Times the step, *step in the arena. The first account of a plan is opened before several threads open others. */
 static bool time_step(struct paced_step *step, struct arena *arena, struct explained *explained,
                       const struct facts *facts, struct error *err)
 {
@@ -101,6 +101,8 @@ static bool time_step(struct paced_step *step, struct arena *arena, struct expla
     struct paced_apart apart = { 0 };
     bool timed = (pace->further == 0 || pace_time_apart(pace, facts, arena, &apart, err)) &&
                  pace_time(pace, facts, &apart, arena, step, err);
+    if (timed && !pace->shared)
+        pace->shared = true;
     paced_apart_close(&apart);
     return timed;
 }

@@ -42,8 +42,8 @@ static struct search_options narrow_options(const struct search_options *options
     return narrowed;
 }
 
-/* Leaves *plan NULL where nothing fits with the value, or where the batch cannot be shared out. */
-static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan,
+/* Leaves *plan NULL where nothing fits with the value, or where it cannot be shared out: then it is not *legal. */
+static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan, bool *legal,
                       struct error *err)
 {
     struct error why = { 0 };
@@ -70,6 +70,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     facts.cluster = cluster;
     good = good && search_run(&result, a->model, &facts, &options, &why);
     *plan = NULL;
+    *legal = good && !result->why;
     if (good && result->feasible) {
         *plan = result->plans[0].plan;
         result->plans[0].plan = NULL; /* handed over */
@@ -108,10 +109,11 @@ static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now,
 }
 
 /* Looks for a plan with the value, unless time is over. */
-static bool ask(const struct adviser *a, enum advice_kind kind, int64_t value, struct advice *out, struct error *err)
+static bool ask(const struct adviser *a, enum advice_kind kind, int64_t value, struct advice *out, bool *legal,
+                struct error *err)
 {
     struct error why = { 0 };
-    bool good = search_time_left(a->options, a->start_ns) > 0 && find_plan(a, kind, value, &out->plan, &why);
+    bool good = search_time_left(a->options, a->start_ns) > 0 && find_plan(a, kind, value, &out->plan, legal, &why);
     out->ended = !good && search_time_left(a->options, a->start_ns) == 0;
     return good || out->ended || fail_with(err, &why);
 }
@@ -121,15 +123,15 @@ static bool look_for(const struct adviser *a, enum advice_kind kind, struct advi
     int64_t steps[MOST_STEPS];
     out->now = now_of(a, kind);
     int count = steps_of(a, kind, out->now, steps);
-    if (kind == ADVICE_SEQUENCE && count > 1) { /* where the shortest does not fit none does */
-        if (!ask(a, kind, steps[count - 1], out, err))
+    bool legal = kind != ADVICE_SEQUENCE;
+    for (; count > 0 && !legal && !out->ended; count -= !legal) /* where the shortest does not fit none does */
+        if (!ask(a, kind, steps[count - 1], out, &legal, err))
             return false;
-        count = out->plan ? count : 0;
-        plan_free(out->plan);
-        out->plan = NULL;
-    }
-    for (int i = 0; i < count && !out->plan && !out->ended; i++)
-        if (!ask(a, kind, out->value = steps[i], out, err))
+    bool looks = kind != ADVICE_SEQUENCE || out->plan;
+    plan_free(out->plan);
+    out->plan = NULL;
+    for (int i = 0; i < count && looks && !out->plan && !out->ended; i++)
+        if (!ask(a, kind, out->value = steps[i], out, &legal, err))
             return false;
     out->value = out->plan ? out->value : 0;
     return true;
@@ -167,7 +169,8 @@ static bool advise_host(const struct adviser *a, struct search_result *result, s
         advice->value = round_up(bytes + bytes / 100 * HOST_MARGIN_PERCENT, INT64_C(1) << 20);
         if (search_time_left(a->options, a->start_ns) == 0)
             break;
-        if (!find_plan(a, ADVICE_MEMORY, advice->value, &advice->plan, &why) &&
+        bool legal;
+        if (!find_plan(a, ADVICE_MEMORY, advice->value, &advice->plan, &legal, &why) &&
             search_time_left(a->options, a->start_ns) > 0)
             return fail_with(err, &why);
     }

@@ -50,7 +50,7 @@ void space_keep_weights(struct space *space)
 enum space_choice space_lighten(struct space *space, const struct space *widest)
 {
     struct allowed *offload = &space->offload;
-    int64_t lighter = OFFLOAD_NONE; /* a target may have the states' go with others' */
+    int64_t lighter = OFFLOAD_NONE; /* the least that takes the states along: values ascend */
     for (int i = widest->offload.count - 1; i >= 0; i--)
         if (widest->offload.values[i] & OFFLOAD_OPTIMIZER && !(widest->offload.values[i] & OFFLOAD_ACTIVATIONS))
             lighter = widest->offload.values[i];

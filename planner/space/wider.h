@@ -18,8 +18,8 @@ void space_widen(struct space *space, const struct cluster *cluster, int64_t tok
 /* Leaves weights on the device, where the space allows this: what lies on the host is copied in each pass, so it is
  * tried once nothing fits without. */
 void space_keep_weights(struct space *space);
-/* Allows the optimizer's states on hosts, too, as the widest space does, and gives the choice; CHOICE_COUNT: that does
- * not, or they are. */
+/* Allows the optimizer's states on hosts, too, as the widest space does, alone or with weights, and gives the choice;
+ * CHOICE_COUNT: that does not, or they are. */
 enum space_choice space_lighten(struct space *space, const struct space *widest);
 /* Narrows each to the values that take least memory, as far as the space allows them: it has a plan that fits if the
  * space has one, or nearly so. Host memory ends somewhere: how many layers use it stays free. */
