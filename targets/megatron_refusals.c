@@ -29,10 +29,9 @@ static bool is_among(const char *word, const char *const *names)
 
 bool megatron_check(const struct megatron_args *a, const char *name, struct error *err)
 {
-    static const char *const formats[] = { "e4m3", "hybrid", NULL }, *const recipes[] = { "blockwise",  "custom",
-                                                                                          "delayed",    "mxfp8",
-                                                                                          "tensorwise", NULL },
-                             *const dispatchers[] = { "allgather", "alltoall", "flex", NULL };
+    static const char *const formats[] = { "e4m3", "hybrid", NULL };
+    static const char *const recipes[] = { "blockwise", "custom", "delayed", "mxfp8", "tensorwise", NULL };
+    static const char *const dispatchers[] = { "allgather", "alltoall", "flex", NULL };
     bool full = text_is(a->granularity, "full"), selective = text_is(a->granularity, "selective");
     bool ends = a->first_layers || a->last_layers, counts = a->embedding_counts || a->loss_counts;
     const struct {

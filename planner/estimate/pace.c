@@ -178,13 +178,18 @@ static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
     ns[TIME_BUBBLE] += left_ns;
 }
 
-/* Lays more micro-batches out as few are. */
+/* Lays more micro-batches out as few are, once. */
 static bool lay_longer_out(struct pace *pace, struct error *err)
 {
-    return pace->longer_laid_out.program ||
-           (lower(&pace->longer_laid_out, pace, pace_micro_batches(pace) + pace->period, err) &&
-            lives_split(pace->longer_laid_out.program, err) &&
-            layout_place_and_order(pace->longer_laid_out.program, &(struct layout_ask){ .brief = true }, NULL, err));
+    struct shortened *longer = &pace->longer_laid_out;
+    if (longer->program)
+        return true;
+    bool good = lower(longer, pace, pace_micro_batches(pace) + pace->period, err) &&
+                lives_split(longer->program, err) &&
+                layout_place_and_order(longer->program, &(struct layout_ask){ .brief = true }, NULL, err);
+    if (!good)
+        estimate_shortened_free(longer);
+    return good;
 }
 
 /* Adds the further micro-batches at their pace; where that is told without layout, each waits for bytes as long as the
