@@ -38,7 +38,7 @@ enum { LLAMA4_SPARSE_EXPERTS = 128 };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
 #define EXCHANGES_OVERLAP "moe a2a overlap"
 /* Frameworks by the beginning of their names, in letters of any case, by whether their attention is fused (any, where
- * there is no answer), and by what notes or graphs say. */
+ * there is no answer), and by what notes, graphs or the type say. */
 static const struct {
     const char *words;
     enum answer fused;
@@ -63,6 +63,8 @@ static const struct {
                    { "DeepSpeed", ANSWER_YES, "deepspeed-transformers", NULL, NULL },
                    { "DeepSpeed", ANSWER_NONE, "deepspeed", NULL, NULL },
                    { "PyTorch FSDP (llm-foundry)", ANSWER_NONE, "llm-foundry", NULL, NULL },
+                   { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", "rowwise", NULL },
+                   { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-tensorwise", "fp8", NULL },
                    { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", NULL, NULL },
                    { "torchtitan", ANSWER_NONE, "torchtitan", NULL, NULL },
                    { "Megatron-Bridge", ANSWER_NONE, "megatron-core", NULL, NULL },
@@ -88,7 +90,8 @@ static bool is_run_by(const struct measured_run *run, const char *words)
 
 static bool says(const struct measured_run *run, const char *words)
 {
-    return strstr(run->notes, words) || (!begins_with(run->cuda_graph, "none") && strstr(run->cuda_graph, words));
+    return strstr(run->notes, words) || strcmp(run->dtype, words) == 0 ||
+           (!begins_with(run->cuda_graph, "none") && strstr(run->cuda_graph, words));
 }
 
 static bool is_one_of(const char *text, const char *const *words)

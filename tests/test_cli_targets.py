@@ -405,10 +405,13 @@ def not_priced(folder):
         code, out, err = cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "--batch", 8, "--json")
         steps.append(json.loads(out)["predicted"]["step_s"] if code in (0, 3) else 0)
     check("compiled is what is said to be", steps[0] > 1.02 * steps[1] > 0, (steps, err))
-    for converters, unknown in (('["float8"]', True), ("[]", False)):
-        titan.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\nconverters = {converters}\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[compile]\nenable = true\n')
+    tensors, rows = "enable_fsdp_float8_all_gather = true", 'recipe_name = "rowwise"'
+    for converters, said, unknown, framework in (("[]", "", False, "torchtitan-compile"), ('["float8"]', rows, False, "torchtitan-compile"),
+                                                 ('["float8"]', tensors, False, "torchtitan-tensorwise"), ('["float8"]', "", True, "torchtitan-tensorwise"), ('["mx"]', rows, True, "torchtitan-compile")):
+        titan.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\nconverters = {converters}\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[compile]\nenable = true\n'
+                         f'[float8]\nfilter_fqns = ["output"]\n{said}\n')
         code, out, err = cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "--batch", 8)
-        check(f"not priced: converters {converters}", code == 0 and ("model.converters" in out + err) == unknown, (out, err))
+        check(f"not priced: converters {converters} {said}", code == 0 and ("model.converters" in out + err) == unknown and f"run of {framework}" in out, (out, err))
     plan = folder / "titan.json"  # what the batch of a launch is that states that of a rank, the first plan's cluster says
     cleave("estimate", "--from", "torchtitan", titan, "--cluster", "1x8:h100-sxm", "-o", plan)
     code, out, err = cleave("compare", plan, "--from", f"torchtitan={titan}", "--json")
@@ -464,7 +467,7 @@ def no_launch_has_it(folder):
                                  ("accelerate", "schedule=gpipe:zb-h1,pp=2", "rule no-pipeline requires that ")):
         code, _, err = cleave("plan", "tiny-llama", *job, "--target", target, "--fix", fixed)
         check(f"{target}: {fixed}", code == 2 and words in err and "no plan was found" not in err, (code, err))
-    for target, dtype in (("torchtitan", "fp8"), ("nnscaler", "fp16"), ("megatron-lm", "fp64")):
+    for target, dtype in (("torchtitan", "fp16"), ("nnscaler", "fp16"), ("megatron-lm", "fp64")):
         code, out, err = cleave("plan", "llama-3-8b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--target", target, "--dtype", dtype)
         check(f"{target}: {dtype} needs no search", code == 2 and "rule dtype requires that " in err and "no plan was found" not in err and not out, (code, out, err))
     code, _, err = cleave("plan", "tiny-llama", *job, "--target", "torchtitan", "--fix", "zero=0,cp=2")

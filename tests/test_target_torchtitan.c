@@ -20,6 +20,8 @@ static void vary(struct launch *l, uint64_t *state)
     if (l->recompute == RECOMPUTE_BLOCK && random_below(state, 2))
         operators_read(&l->excepted, "q+k+v+core+gate+down");
     if (l->dtype == DTYPE_BF16 && random_below(state, 3) == 0)
+        l->dtype = DTYPE_FP8;
+    if (l->dtype != DTYPE_FP32 && random_below(state, 3) == 0)
         l->optimizer =
             (struct optimizer){ .moments = MOMENTS_BF16, .master = MASTER_NONE, .gradients = GRADIENTS_BF16 };
 }
@@ -453,41 +455,61 @@ START_TEST(configurations_bring_their_own_settings)
         int64_t batch, sequence, tensor, expert;
         bool keeps; /* SelectiveAC */
         const char *unknown;
+        bool fp8;
     } cases[] = {
-        { "a.sh", "--module llama3 --config llama3_8b", 1, 8192, 1, 1, true, NULL },
+        { "a.sh", "--module llama3 --config llama3_8b", 1, 8192, 1, 1, true, NULL, false },
         { "a.sh", "--module llama3 --config llama3_8b --training.seq_len 4096 activation_checkpoint:full", 1, 4096, 1,
-          1, false, NULL },
-        { "a.sh", "--module llama3 --config llama3_70b", 8, 8192, 8, 1, false, NULL },
-        { "a.sh", "--module llama3 --config llama3_405b", 2, 8192, 8, 1, false,
-          "model.converters = Float8LinearConverter" },
-        { "a.sh", "--module qwen3 --config qwen3_30b_a3b", 2, 4096, 1, 1, false, NULL },
-        { "a.sh", "--module deepseek_v3 --config deepseek_v3_16b", 4, 4096, 1, 8, true, NULL },
+          1, false, NULL, false },
+        { "a.sh", "--module llama3 --config llama3_70b", 8, 8192, 8, 1, false, NULL, false },
+        { "a.sh", "--module llama3 --config llama3_405b", 2, 8192, 8, 1, false, NULL, true },
+        { "a.sh", "--module deepseek_v3 --config deepseek_v3_671b_float8", 4, 4096, 1, 2, true, NULL, true },
+        { "a.sh", "--module llama3 --config llama3_8b_mxfp8", 1, 8192, 1, 1, true,
+          "model.converters = MXFP8LinearConverter: not priced", false },
+        { "a.sh", "--module qwen3 --config qwen3_30b_a3b", 2, 4096, 1, 1, false, NULL, false },
+        { "a.sh", "--module deepseek_v3 --config deepseek_v3_16b", 4, 4096, 1, 8, true, NULL, false },
         { "a.py",
           "from torchtitan.models.llama3.config_registry import llama3_70b\ncfg = llama3_70b()\n"
           "cfg.parallelism.tensor_parallel_degree = 4\n",
-          8, 8192, 4, 1, false, NULL },
+          8, 8192, 4, 1, false, NULL, false },
         { "a.py", "config.model_spec = model_registry(\"8B\", converters=[Float8LinearConverter.Config()])\n", 8, 2048,
-          1, 1, true, "model_spec.converters = [Float8LinearConverter.Config()]" },
+          1, 1, true,
+          "model_spec.converters = [Float8LinearConverter.Config()]: priced as if it converted all of the blocks, and "
+          "the head not",
+          true },
+        { "a.py",
+          "config.model_spec = model_registry(\"30B-A3B\", converters=[Float8LinearConverter.Config(filter_fqns="
+          "[\"lm_head\"]), Float8GroupedExpertsConverter.Config()])\n",
+          8, 2048, 1, 1, true, NULL, true },
+        { "a.py",
+          "from torchtitan.models.qwen3 import model_registry\nconfig = qwen3_30b_a3b()\nconfig.model_spec = "
+          "model_registry(\"30B-A3B\", converters=["
+          "Float8LinearConverter.Config(filter_fqns=[\"lm_head\"])])\n",
+          2, 4096, 1, 1, false, "expected Float8GroupedExpertsConverter", false },
+        { "a.py",
+          "config.model_spec = model_registry(\"8B\", converters=[Float8LinearConverter.Config(filter_fqns="
+          "[\"lm_head\"], recipe_name=\"rowwise_with_gw_hp\")])\n",
+          8, 2048, 1, 1, true, "not priced: expected fp8 by rows or tensors", false },
         { "a.sh", "--module llama3 --config mine", 8, 2048, 1, 1, true,
           "config = mine, whose own settings are unknown: what the launch leaves open is assumed to be torchtitan's "
           "own, "
-          "8 sequences of 2048 tokens on each rank, SelectiveAC, and degrees of 1" },
+          "8 sequences of 2048 tokens on each rank, SelectiveAC, and degrees of 1",
+          false },
         { "run_train.sh", /* as torchtitan's own chooses, and counts its devices */
           "NGPU=${NGPU:-\"4\"}\nNODES=1\nCONFIG=${CONFIG:-\"llama3_8b\"}\nMODE=${MODE:-\"\"}\n"
           "if [ -n \"$MODE\" ]; then\n  python3 -m torchtitan.train --training.seq_len 16\nelse\n"
           "  torchrun --nproc_per_node=$(($NGPU*$NODES)) -m torchtitan.train --module llama3 --config ${CONFIG} "
           "\"$@\"\n"
           "fi\n",
-          0, 8192, 1, 1, true, NULL },
+          0, 8192, 1, 1, true, NULL, false },
         { "a.sh", "--module mine --config llama3_8b --training.seq_len 4096", 8, 4096, 1, 1, true,
-          "config = llama3_8b, whose own settings are unknown" },
+          "config = llama3_8b, whose own settings are unknown", false },
     };
     struct arena arena = { 0 };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct launch_read r = read_text(titan, &arena, cases[i].name, cases[i].text);
         ck_assert_msg(r.rank_batch == cases[i].batch && r.launch.sequence == cases[i].sequence &&
                           r.launch.tensor == cases[i].tensor && r.launch.expert == cases[i].expert &&
-                          (r.launch.excepted != 0) == cases[i].keeps,
+                          (r.launch.excepted != 0) == cases[i].keeps && (r.launch.dtype == DTYPE_FP8) == cases[i].fp8,
                       "%s: %lld of %lld, tensor %lld, expert %lld, keeps %d", cases[i].text, (long long)r.rank_batch,
                       (long long)r.launch.sequence, (long long)r.launch.tensor, (long long)r.launch.expert,
                       r.launch.excepted != 0);

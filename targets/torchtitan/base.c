@@ -11,6 +11,7 @@ static bool use_model(struct titan_reading *r, const struct titan_model *m, doub
     char base[TEXT_NUMBER_BYTES];
     r->blocks = m->blocks;
     r->kv_heads = m->kv_heads;
+    r->has_experts = m->experts > 0;
     if (!titan_describes(m))
         return true;
     text_printf(&text,
@@ -76,7 +77,7 @@ static const struct config {
       "--training.local_batch_size 8 --training.seq_len 8192 --parallelism.tensor_parallel_degree 8 " FULL },
     { "llama3", "llama3_405b", "405B",
       "--training.local_batch_size 2 --training.seq_len 8192 --parallelism.tensor_parallel_degree 8 " FULL
-      "--compile.enable --model.converters Float8LinearConverter" },
+      "--compile.enable --model.converters 'Float8LinearConverter(filter_fqns=lm_head)'" },
     { "qwen3", "qwen3_0_6b", "0.6B", FOUR_OF_4096 SELECTIVE },
     { "qwen3", "qwen3_1_7b", "1.7B", FOUR_OF_4096 SELECTIVE },
     { "qwen3", "sft_qwen3_8b_math", "8B", "--training.local_batch_size 1 --training.seq_len 2048 " SELECTIVE },
@@ -86,7 +87,8 @@ static const struct config {
     { "deepseek_v3", "deepseek_v3_16b", "16B", DEEPSEEK "--parallelism.expert_parallel_degree 8" },
     { "deepseek_v3", "deepseek_v3_671b", "671B", DEEPSEEK "--parallelism.expert_parallel_degree 2" },
     { "deepseek_v3", "deepseek_v3_671b_float8", "671B",
-      DEEPSEEK "--parallelism.expert_parallel_degree 2 --model.converters Float8LinearConverter" },
+      DEEPSEEK "--parallelism.expert_parallel_degree 2 --model.converters "
+               "'Float8LinearConverter(filter_fqns=lm_head),Float8GroupedExpertsConverter'" },
     { "gpt_oss", "gpt_oss_20b", "20b", ONE_OF_8192 FULL },
     { "gpt_oss", "gpt_oss_120b", "120b", ONE_OF_8192 FULL },
 };
@@ -207,9 +209,6 @@ bool titan_read_base(struct titan_reading *r)
     const struct setting *registry = settings_take(&r->settings, "model_spec.flavor");
     const char *kind = registry ? registry->value : flavor ? flavor->value : config ? config->flavor : NULL;
     family = name ? name->value : family;
-    static const char *const none[] = { "[]", "", "None", NULL }; /* else float8 and the like */
-    settings_keep_unusual(&r->settings, "model.converters", none);
-    settings_keep_unusual(&r->settings, "model_spec.converters", none);
     settings_take_all(&r->settings, (const char *const[]){ "model_spec", "model.", NULL });
     for (const struct titan_model *m = titan_models; m->module && family && kind && !own; m++)
         if (strcmp(family, m->module) == 0 && strcmp(kind, m->flavor) == 0)

@@ -396,9 +396,11 @@ static bool read_rest(struct titan_reading *r)
     bool split = launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v; /* pytorch#161904 */
     compile = compile && (!components || strstr(components->value, "model")); /* that of the loss has no price */
     r->out->says_dtype = true;
-    launch->dtype = type == 0 || stored == 0 ? DTYPE_BF16 : DTYPE_FP32;
+    launch->dtype = type != 0 && stored != 0 ? DTYPE_FP32 : r->fp8 ? DTYPE_FP8 : DTYPE_BF16;
     launch->optimizer = stored == 0 ? titan_narrow : launch->optimizer;
-    r->out->framework = compile ? "torchtitan-compile" : "torchtitan";
+    r->out->framework = !compile                        ? "torchtitan"
+                        : r->fp8 == TITAN_FP8_BY_TENSOR ? "torchtitan-tensorwise"
+                                                        : "torchtitan-compile";
     r->out->beyond = split && !compile ? titan_uncompiled : NULL;
     if (split && compile)
         return fail(r->err, "%s: ZBVZeroBubble, whose backward passes compiled blocks do not bear: expected %s",
@@ -537,7 +539,7 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
     bool good = r.form == TITAN_TOML     ? settings_read_toml(&r.settings, text, length, err)
                 : r.form == TITAN_RECIPE ? settings_read_python(&r.settings, text, length, err)
                                          : settings_read_flags(&r.settings, text, length, err) && read_named(&r);
-    good = good && titan_read_base(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) &&
+    good = good && titan_read_base(&r) && titan_read_converters(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) &&
            read_pipeline(&r) && read_batch(&r) && read_checkpoints(&r) && read_rest(&r) && read_optimizer(&r);
     if (good)
         out->ignored_count += settings_take_all(&r.settings, ignored);

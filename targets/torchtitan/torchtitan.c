@@ -202,7 +202,7 @@ static bool offloads_all_or_nothing(const struct launch *launch, const struct la
 static bool dtype_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP32;
+    return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP32 || launch->dtype == DTYPE_FP8;
 }
 const struct optimizer titan_narrow = { .moments = MOMENTS_BF16, .master = MASTER_NONE, .gradients = GRADIENTS_BF16 };
 
@@ -289,8 +289,8 @@ static const struct target_rule rules[] = {
       "the optimizer is AdamW, with moments and copies of weights in 32 bit, or with moments bf16, master_weights none "
       "and gradient_dtype bf16",
       "config/configs.py, TrainingConfig.dtype", optimizer_is_known, launch_optimizer_detail },
-    { "dtype", "it computes in bf16 or fp32", "config/configs.py, TrainingConfig.mixed_precision_param", dtype_is_known,
-      NULL },
+    { "dtype", "it computes in bf16, fp32, or fp8 by rows",
+      "config/configs.py, TrainingConfig.mixed_precision_param; components/quantization/float8.py", dtype_is_known, NULL },
     { "fsdp-units",
       "gradients are reduced block by block, and one block is gathered ahead (buckets of 1 TiB, prefetch 1)",
       "distributed/fsdp.py, apply_fsdp_to_decoder", blocks_are_buckets, NULL },

@@ -37,6 +37,7 @@ int titan_schedule_named(const char *name);
 
 /* A launch while it is read. */
 enum titan_form { TITAN_TOML, TITAN_RECIPE, TITAN_OPTIONS };
+enum titan_fp8 { TITAN_FP8_NONE, TITAN_FP8_BY_ROW, TITAN_FP8_BY_TENSOR };
 struct titan_reading {
     struct settings settings;
     enum titan_form form;
@@ -45,10 +46,16 @@ struct titan_reading {
     struct error *err;
     int64_t blocks; /* 0: unknown */
     int64_t kv_heads;
+    bool has_experts; /* of a shape that is known */
+    enum titan_fp8 fp8;
 };
 /* The model of the configuration that is named, and before all settings those that it brings itself; of a name that the
  * release has not it is told what is assumed, among what is not understood. */
 bool titan_read_base(struct titan_reading *r);
+/* Behind it, the converters: what of them has no price is among what is not understood, with the reason. */
+bool titan_read_converters(struct titan_reading *r);
+/* The list of them, in the body of a recipe's function, of a launch in fp8. */
+void titan_add_converters(struct text *out, bool experts);
 
 bool titan_write(struct launch_files *out, const struct launch *launch, const struct launch_context *context);
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,

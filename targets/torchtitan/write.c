@@ -4,16 +4,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_model(struct text *out, const struct launch_context *context)
+static void add_model(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
+    static const char convert[] =
+        "    for converter in converters:\n"
+        "        config.model_spec.model = converter.build().convert(config.model_spec.model)\n";
+    bool fp8 = launch->dtype == DTYPE_FP8;
     if (!context->model) {
         text_add(out, "    config = llama3_8b()  # of another model: its own function of config_registry\n");
+        if (fp8) {
+            titan_add_converters(out, launch->expert > 1);
+            text_add(out, convert);
+        }
         return;
     }
     struct decoder decoder = decoder_of(context->model);
     const struct titan_model *known = titan_model_of(&decoder);
     text_printf(out, "    config = %s()\n", known ? known->base : "llama3_8b");
-    text_printf(out, "    config.model_spec = model_registry(flavor=\"%s\")\n", known ? known->flavor : "8B");
+    if (fp8)
+        titan_add_converters(out, decoder.experts > 0);
+    text_printf(out, "    config.model_spec = model_registry(flavor=\"%s\"%s)\n", known ? known->flavor : "8B",
+                fp8 && known ? ", converters=converters" : "");
     if (known)
         return;
     char base[TEXT_NUMBER_BYTES];
@@ -46,6 +57,8 @@ static void add_model(struct text *out, const struct launch_context *context)
         (long long)decoder.vocab_size, (long long)decoder.hidden, (long long)decoder.blocks, (long long)decoder.hidden,
         (long long)decoder.heads, (long long)decoder.kv_heads, (long long)decoder.inner, (long long)decoder.head_dim,
         text_double(base, decoder.rope_base), (long long)decoder.vocab_size);
+    if (fp8)
+        text_add(out, convert);
 }
 
 static void add_pieces(struct text *out, const struct launch *launch)
@@ -91,8 +104,11 @@ static void add_recipe(struct text *out, const struct launch *launch, const stru
     if (launch->recompute == RECOMPUTE_BLOCK)
         text_printf(out, "from torchtitan.distributed.activation_checkpoint import %s\n",
                     selective ? "SelectiveAC" : "FullAC");
+    if (launch->dtype == DTYPE_FP8)
+        text_printf(out, "from torchtitan.components.quantization import Float8LinearConverter%s\n",
+                    decoder.experts > 0 || launch->expert > 1 ? ", Float8GroupedExpertsConverter" : "");
     text_add(out, "\n\ndef train():\n");
-    add_model(out, context);
+    add_model(out, launch, context);
     text_printf(out,
                 "    config.training.local_batch_size = %lld\n"
                 "    config.training.global_batch_size = %lld\n"
@@ -103,7 +119,7 @@ static void add_recipe(struct text *out, const struct launch *launch, const stru
                 "    config.training.disable_cuda_graphs = True  # the prediction is without\n",
                 (long long)(launch->pipeline > 1 ? launch->batch / launch->data : launch->micro_batch),
                 (long long)launch->batch, (long long)launch->sequence, text_double(number, launch->clip_norm),
-                launch->dtype == DTYPE_BF16 ? "bfloat16" : "float32",
+                launch->dtype == DTYPE_FP32 ? "float32" : "bfloat16",
                 launch->offload & OFFLOAD_PARAMETERS ? "True" : "False");
     if (optimizer_equal(&launch->optimizer, &titan_narrow))
         text_add(out, "    config.training.dtype = \"bfloat16\"\n");
