@@ -40,6 +40,8 @@ static const struct option options[] = {
         "from", AT(from), "TARGET",
         "with --log: the operand is the launch that ran, of megatron-lm, torchtitan, ...: a file, or its arguments"),
     TEXT_OPTION("model", AT(model), "MODEL", "with --from: the model, where the launch does not describe it"),
+    INT_OPTION("vocab-size", GIVEN_AT(otherwise.vocabulary), "N", 1, 1 << 28,
+               "with --from: words of the vocabulary, where the launch leaves them to its tokenizer"),
     LIST_OPTION("hold-out", AT(held_out), "COLUMN",
                 "tells also how far off rows are by corrections fitted to all rows that say another of this column, a "
                 "text such as source_key, gpu, family or id; may be repeated"),

@@ -31,6 +31,8 @@ static const struct option options[] = {
                 "the operand is a launch of megatron-lm, megatron-bridge, torchtitan, deepspeed, accelerate-fsdp2 or "
                 "nnscaler, a strategy of galvatron or an execution of calculon: a file, or its arguments"),
     TEXT_OPTION("model", AT(model), "MODEL", "with --from: the model, where the launch does not describe it"),
+    INT_OPTION("vocab-size", GIVEN_AT(otherwise.vocabulary), "N", 1, 1 << 28,
+               "with --from: words of the vocabulary, where the launch leaves them to its tokenizer"),
     PRICE_OPTION(AT(prices)),
     OUTPUT_OPTION(AT(output), "the plan file"),
     FLAG_OPTION("json", AT(json), "the plan file on standard output"),
@@ -128,6 +130,8 @@ const struct verb verb_estimate = {
         "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 "
         "--recompute full\n"
         "  cleave estimate --from megatron train.sh --cluster 8x8:h100-sxm\n"
+        "  cleave estimate --from megatron 'NODES=8 bash run.sh 70B 1 8' --cluster 8x8:h100-sxm --vocab-size 128256\n"
+        "  cleave estimate --from deepspeed axolotl.yaml --model config.json --cluster 1x8:h100-sxm\n"
         "  cleave estimate --from galvatron galvatron_config.json --model llama-2-7b --cluster 1x8:a100-sxm-80\n"
         "  cleave estimate gpt2 --cluster 1x8:a100-sxm-80 --batch 64 --fix 'micro-batch=8,layer[0-11].zero=3'\n",
     .min_operands = 1,

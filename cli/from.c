@@ -38,7 +38,8 @@ static bool launch_text(struct inputs *in, const char *path, const char **text, 
             fail(err, "%s: expected a launch or settings of at most %d bytes, found %zu", path, MOST_BYTES, *length));
 }
 
-/* Files that a launch names lie where it does; what was typed names them from here. */
+/* Files that a launch names lie where it does, or where it is started from, here; what was typed names them from
+ * here. */
 struct beside {
     struct launch_beside way;
     struct inputs *in;
@@ -57,15 +58,58 @@ static bool read_beside(const struct launch_beside *way, struct arena *arena, co
     text_printf(&path, "%s", name);
     const char *kept = path.failed ? NULL : arena_strndup(arena, path.data, path.length);
     text_free(&path);
+    if (kept && slash && access(kept, F_OK) != 0 && access(name, R_OK) == 0)
+        kept = name; /* as whoever starts the launch from here finds it */
     *elsewhere = kept && beside->launch && inputs_are_elsewhere(kept, beside->launch);
     if (*elsewhere && !*beside->elsewhere) /* the next may be named by what stands there */
         *beside->elsewhere = kept;
     return kept ? launch_text(beside->in, kept, text, length, err) : fail_memory(err);
 }
 
+/* A shell's script with what it is given, as typed: [NAME=VALUE ...] [bash] SCRIPT [ARGUMENT ...]. Sets its path, and
+ * the same as shell words before its first line; NULL where it is none. */
+static bool called_script(const char **path, const char **before, const char *launch, struct arena *arena,
+                          struct error *err)
+{
+    static const char blanks[] = " \t\n", ends[] = ";|&<>\n";
+    static const char *const shells[] = { "bash", "sh", "sbatch", "zsh", NULL };
+    const char *at = launch + strspn(launch, blanks), *assigned = at;
+    size_t length = strcspn(at, blanks);
+    while (length > 0 && memchr(at, '=', length) && at[0] != '-') { /* a variable of its environment */
+        at += length + strspn(at + length, blanks);
+        length = strcspn(at, blanks);
+    }
+    int given = (int)(at - assigned);
+    bool shell = false;
+    for (const char *const *name = shells; *name; name++)
+        shell = shell || (strlen(*name) == length && strncmp(at, *name, length) == 0);
+    if (shell) {
+        at += length + strspn(at + length, blanks);
+        length = strcspn(at, blanks);
+    }
+    const char *script = arena_strndup(arena, at, length);
+    *path = NULL;
+    if (!script)
+        return fail_memory(err);
+    bool named = shell || (length > 3 && strcmp(script + length - 3, ".sh") == 0) || strstr(script, ".slurm") ||
+                 strstr(script, ".sbatch");
+    if (!named || access(script, R_OK) != 0)
+        return true;
+    struct text words = { 0 };
+    at += length;
+    length = strcspn(at, ends);
+    while (at[length] == '\n' && length > 0 && at[length - 1] == '\\') /* the command goes on */
+        length += 1 + strcspn(at + length + 1, ends);
+    text_printf(&words, "%.*s%sset -- %.*s; ", given, assigned, given > 0 ? "; " : "", (int)length, at);
+    *before = words.failed ? NULL : arena_strndup(arena, words.data, words.length);
+    text_free(&words);
+    *path = script;
+    return *before || fail_memory(err);
+}
+
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
 {
-    const char *text = launch;
+    const char *text = launch, *script = NULL, *before = NULL;
     size_t length = strlen(launch);
     bool is_file = strcmp(launch, "-") == 0 || access(launch, R_OK) == 0;
     if (!from->target->read)
@@ -73,8 +117,24 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     if (!is_file && !strpbrk(launch, " \t\n"))
         return fail(err, "--from %s: %s: neither a file that can be read nor the arguments of a launch",
                     from->target->name, launch);
+    if (!is_file && !called_script(&script, &before, launch, &in->arena, err))
+        return false;
+    if (script) {
+        launch = script;
+        is_file = true;
+    }
     if (is_file && !launch_text(in, launch, &text, &length, err))
         return false;
+    if (script) { /* on its first line, so that places stay */
+        size_t more = strlen(before);
+        char *whole = arena_alloc(&in->arena, more + length + 1, 1);
+        if (!whole)
+            return fail_memory(err);
+        memcpy(whole, before, more);
+        memcpy(whole + more, text, length);
+        text = whole;
+        length += more;
+    }
     const char *elsewhere = NULL;
     struct beside beside = { { read_beside }, in, is_file && strcmp(launch, "-") != 0 ? launch : NULL, &elsewhere };
     from->read.beside = &beside.way;
@@ -171,22 +231,29 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
     if (!name && from->read.lacks)
         return fail(
             err,
-            "--model is missing: the launch says all of the model but %s: add that to it, or name a file or one "
-            "of the zoo",
+            "--model is missing: the launch says all of the model but %s: give it as --vocab-size N, or name a file "
+            "or one of the zoo",
             from->read.lacks);
     if (!name)
         return fail(err,
                     "--model is missing: the launch does not describe the model; name a file or one of the zoo%s%s",
                     from->read.unknown_count > 0 ? "; not understood: " : "",
                     from->read.unknown_count > 0 ? from->read.unknown[0] : "");
+    if (from->read.adapter_config && !own) { /* of a Hugging Face configuration */
+        in->reading.adapter = from->read.adapter_config;
+        in->reading.adapter_length = strlen(from->read.adapter_config);
+        in->reading.adapter_name = from->read.adapters;
+    }
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
     if (from->read.adapters && decoder_trains(NULL, in->model) == TRAINS_ALL)
         return fail(err,
-                    "%s: the launch trains adapters, and of the model all weights are trained: name a model with "
-                    "adapters (cleave import FOLDER, where adapter_config.json lies beside config.json), or take the "
+                    "%s: the launch trains adapters, and of the model all weights are trained: name %s, or take the "
                     "setting out",
-                    from->read.adapters);
+                    from->read.adapters,
+                    from->read.adapter_config ? "its Hugging Face config.json, which gets those of the launch"
+                                              : "a model with adapters (cleave import FOLDER, where "
+                                                "adapter_config.json lies beside config.json)");
     in->context.target = from->target->allow ? from->target->name : NULL;
     in->model->whole_blocks = true;
     return true;
@@ -339,6 +406,19 @@ static bool check_accumulation(const struct from *from, const struct given_optio
                 (long long)own->batch, (long long)own->micro_batch, (long long)steps, (long long)own->data);
 }
 
+/* What is given beside the launch is what it leaves open, and nothing else. */
+static bool is_its_vocabulary(const struct from *from, int64_t words, const char *model, struct error *err)
+{
+    struct decoder own = { 0 };
+    if (words == 0)
+        return true;
+    if (model || !from->read.model)
+        return fail(err, "--vocab-size: %s",
+                    model ? "--model has one" : "the launch leaves more open: --model says all");
+    own = decoder_of(from->read.model);
+    return own.vocab_size == words || fail(err, "--vocab-size: the launch says %lld itself", (long long)own.vocab_size);
+}
+
 bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
                 const struct given_options *given, const char *target, const char *model, const char *launch,
                 struct error *err)
@@ -346,9 +426,11 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     struct space space;
     struct launch *own = &from->read.launch;
     const char *cluster = given->space.cluster ? given->space.cluster : given->otherwise.cluster;
-    *from = (struct from){ 0 };
+    int64_t words = given->otherwise.vocabulary;
+    *from = (struct from){ .read.vocabulary = words };
     if (!count_devices(&from->read, in, cluster, err) || !find_source(&from->target, target, err) ||
-        !read_launch(from, in, launch, err) || !take_choices(from, given, err) || !fill_job(from, given, err) ||
+        !read_launch(from, in, launch, err) || !is_its_vocabulary(from, words, model, err) ||
+        !take_choices(from, given, err) || !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;
     int64_t others = own->tensor * own->context * own->pipeline, devices = in->cluster->device_count;

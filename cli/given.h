@@ -14,7 +14,7 @@ struct given_options {
     bool reversed, flag[CHOICE_COUNT];
     struct {
         const char *model, *cluster, *dtype;
-        int64_t batch, sequence;
+        int64_t batch, sequence, vocabulary;
     } otherwise; /* what holds where neither options nor a launch say it; 0 and NULL: nothing */
 };
 enum { GIVEN_UNSAID = -1 };

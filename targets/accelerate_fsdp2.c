@@ -331,6 +331,16 @@ static bool read_first_fsdp(struct settings *settings, bool said, struct error *
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
+    for (int i = 0; i < settings->count; i++) { /* the Trainer's, fsdp: full_shard auto_wrap (training_args.py) */
+        struct setting *one = &settings->list[i];
+        static const char *const words[] = { "full_shard", "shard_grad_op", "no_shard", "hybrid_shard" };
+        for (int w = 0; w < 4 && strcmp(one->key, "fsdp") == 0; w++)
+            if (strstr(one->value, words[w])) {
+                strategy = 2 * w;
+                has_strategy = true;
+            }
+        one->taken = one->taken || (strcmp(one->key, "fsdp") == 0 && !strstr(one->value, "offload"));
+    }
     if (!has_strategy)
         return fail(err, "%s: fsdp_version: expected 2, or 1 with fsdp_sharding_strategy FULL_SHARD; found %s",
                     settings->name, said ? "1" : "none, which is 1");

@@ -503,6 +503,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                                          NULL };
     if (!settings_follow(&settings, files, out->beside, err))
         return false;
+    if (!deepspeed_name_keys(&settings, err))
+        return false;
     bool open = drop_auto(&settings);
     bool again = false;
     int64_t sequence = 0;
@@ -525,6 +527,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     launch->sequence = sequence > 0 ? sequence : said.sequence;
     out->says_sequence = launch->sequence > 0;
     launch->optimizer = said.optimizer;
+    static const char *const client[] = { "optimizer", NULL }; /* the user's own, which DeepSpeed wraps */
+    out->beyond = client;
     launch->clip_norm = clip_said ? clip : said.clip_said ? said.clip : 0;
     if (launch->data * launch->context == 1)
         launch->zero = 0;

@@ -6,4 +6,7 @@
 /* Takes keys that have no effect, or of which the framework's facts have the value that they say, and gives their
  * number; zero: the stage. What says another value is left, so that it is not understood. */
 int deepspeed_take_ignored(struct settings *settings, int zero);
+/* Names fields of ZeRO's configuration as files mostly do, stage3_max_live_parameters for max_live_parameters, and
+ * fails at one that DeepSpeed does not know and that is nearly one of its own: it refuses them. */
+bool deepspeed_name_keys(struct settings *settings, struct error *err);
 #endif

@@ -1,10 +1,15 @@
 /* Which of DeepSpeed's keys say nothing that is priced. */
 #include "targets/deepspeed.h"
 #include "targets/trainer.h"
+#include <string.h>
 
 /* Keys with the values that are priced: what says others is told. Master weights, gradients and states of 16 bits are
  * DeepSpeed's precision_config.py; the rest is its runtime/zero/config.py and offload_config.py. */
-#define VALUES(...) (const char *const[]) { __VA_ARGS__, NULL }
+#define VALUES(...)                                                                                                    \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
 static const struct {
     const char *key;
     const char *const *values;
@@ -22,6 +27,138 @@ static const struct {
     { "zero_optimization.stage3_module_granularity_threshold", VALUES("0"), 3 },
     { "zero_optimization.stage3_param_persistence_threshold", VALUES("<=10000000"), 3 }, /* larger weights stay whole */
 };
+
+/* Fields of DeepSpeedZeroConfig (DeepSpeed 0.19.8, runtime/zero/config.py), which forbids others; each that has stage3_
+ * before it is taken without, too (populate_by_name of runtime/config_utils.py). */
+static const char *const fields[] = { "stage",
+                                      "contiguous_gradients",
+                                      "reduce_scatter",
+                                      "reduce_bucket_size",
+                                      "use_multi_rank_bucket_allreduce",
+                                      "allgather_partitions",
+                                      "allgather_bucket_size",
+                                      "overlap_comm",
+                                      "load_from_fp32_weights",
+                                      "elastic_checkpoint",
+                                      "offload_param",
+                                      "offload_optimizer",
+                                      "zenflow",
+                                      "sub_group_size",
+                                      "cpu_offload_param",
+                                      "cpu_offload_use_pin_memory",
+                                      "cpu_offload",
+                                      "stage3_prefetch_bucket_size",
+                                      "stage3_param_persistence_threshold",
+                                      "stage3_model_persistence_threshold",
+                                      "stage3_max_live_parameters",
+                                      "stage3_max_reuse_distance",
+                                      "stage3_gather_16bit_weights_on_model_save",
+                                      "stage3_gather_fp16_weights_on_model_save",
+                                      "stage3_module_granularity_threshold",
+                                      "stage3_use_all_reduce_for_fetch_params",
+                                      "stage3_allgather_sequential",
+                                      "ignore_unused_parameters",
+                                      "legacy_stage1",
+                                      "round_robin_gradients",
+                                      "zero_hpz_partition_size",
+                                      "zero_quantized_weights",
+                                      "zero_quantized_nontrainable_weights",
+                                      "zero_quantized_gradients",
+                                      "zeropp_loco_param",
+                                      "mics_shard_size",
+                                      "mics_hierarchical_params_gather",
+                                      "memory_efficient_linear",
+                                      "pipeline_loading_checkpoint",
+                                      "override_module_apply",
+                                      "log_trace_cache_warnings",
+                                      "enable_sanity_checks",
+                                      "save_muon_momentum_buffer_in_memory",
+                                      "leaf_module" };
+/* At the top, those that decide what is predicted (runtime/constants.py). */
+static const char *const tops[] = { "train_batch_size",
+                                    "train_micro_batch_size_per_gpu",
+                                    "gradient_accumulation_steps",
+                                    "gradient_clipping",
+                                    "zero_optimization",
+                                    "bf16",
+                                    "fp16",
+                                    "optimizer",
+                                    "scheduler",
+                                    "data_types",
+                                    "activation_checkpointing",
+                                    "tensor_parallel",
+                                    "sequence_parallel_size",
+                                    "communication_data_type",
+                                    "prescale_gradients",
+                                    "gradient_predivide_factor",
+                                    "torch_autocast",
+                                    "compile",
+                                    "pipeline",
+                                    "zero_force_ds_cpu_optimizer",
+                                    "zero_allow_untested_optimizer",
+                                    "steps_per_print",
+                                    "wall_clock_breakdown" };
+
+/* The field that a word is, or nearly is; NULL: neither. */
+static const char *field_of(const char *word)
+{
+    static const char later[] = "stage3_";
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strcmp(fields[i], word) == 0 ||
+            (strncmp(fields[i], later, strlen(later)) == 0 && strcmp(fields[i] + strlen(later), word) == 0))
+            return fields[i];
+    return text_nearest(word, fields, sizeof fields / sizeof *fields);
+}
+
+static bool is_field(const char *word, const char *field)
+{
+    size_t more = strlen(field) - strlen(word); /* unsigned: huge where the word is longer */
+    return strcmp(field, word) == 0 || (more == strlen("stage3_") && strcmp(field + more, word) == 0);
+}
+
+bool deepspeed_name_keys(struct settings *settings, struct error *err)
+{
+    static const char section[] = "zero_optimization.";
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        struct text text = { 0 };
+        if (one->word || one->elsewhere || strncmp(one->key, section, strlen(section)) != 0)
+            continue;
+        const char *key = one->key + strlen(section);
+        size_t length = strcspn(key, ".");
+        const char *word = arena_strndup(settings->arena, key, length), *meant = word ? field_of(word) : NULL;
+        if (!word)
+            return fail_memory(err);
+        if (!meant || strcmp(meant, word) == 0)
+            continue;
+        if (!is_field(word, meant))
+            return setting_fail(settings, one, err, "DeepSpeed knows no such key, and refuses it: did you mean %s%s?",
+                                section, meant);
+        text_printf(&text, "%s%s%s", section, meant, key + length);
+        one->key = text.failed ? NULL : arena_strdup(settings->arena, text.data);
+        text_free(&text);
+        if (!one->key)
+            return fail_memory(err);
+    }
+    return true;
+}
+
+/* What is nearly a key of the top and none, which DeepSpeed ignores without a word. */
+static void say_slips(struct settings *settings)
+{
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        bool left = !one->taken && !one->word && !one->elsewhere && !one->unusual && !strchr(one->key, '.');
+        const char *meant = left ? text_nearest(one->key, tops, sizeof tops / sizeof *tops) : NULL;
+        struct text text = { 0 };
+        if (!meant || strcmp(meant, one->key) == 0)
+            continue;
+        text_printf(&text, "%s (DeepSpeed ignores a key that it does not know: did you mean %s?)", one->value, meant);
+        const char *said = text.failed ? NULL : arena_strdup(settings->arena, text.data);
+        one->value = said ? said : one->value;
+        text_free(&text);
+    }
+}
 
 int deepspeed_take_ignored(struct settings *settings, int zero)
 {
@@ -54,5 +191,7 @@ int deepspeed_take_ignored(struct settings *settings, int zero)
     for (size_t i = 0; i < sizeof priced / sizeof *priced; i++)
         if (zero >= priced[i].from_stage)
             settings_keep_unusual(settings, priced[i].key, priced[i].values);
-    return settings_take_all(settings, ignored) + trainer_take_ignored(settings);
+    int taken = settings_take_all(settings, ignored) + trainer_take_ignored(settings);
+    say_slips(settings);
+    return taken;
 }

@@ -401,7 +401,9 @@ bool megatron_fail_without_value(const char *name, const char *option, const cha
          !marked          ? "none (a variable that is not set?)"
          : spelled.failed ? "a variable that is not set"
                           : spelled.data,
-         marked ? ": write it there, or set it before, with NAME=VALUE or set -- ARGUMENTS" : "");
+         marked ? ": write it there, set it before with NAME=VALUE or set -- ARGUMENTS, or give the script "
+                  "with its arguments, \"bash SCRIPT ARGUMENTS\""
+                : "");
     text_free(&spelled);
     return false;
 }
@@ -488,9 +490,13 @@ static bool takes_none(const char *word)
 bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
                     const char *const *words, int count, struct error *err)
 {
-    static const char *const gone[][2] = { { "--batch-size", "--micro-batch-size" },
-                                           { "--model-parallel-size", "--tensor-model-parallel-size" },
-                                           { "--checkpoint-activations", "--recompute-activations" } };
+    static const char *const gone[][2] = {
+        { "--batch-size", "--micro-batch-size" },
+        { "--model-parallel-size", "--tensor-model-parallel-size" },
+        { "--checkpoint-activations", "--recompute-granularity full --recompute-method uniform, "
+                                      "which is what it did" },
+        { "--activations-checkpoint-method", "--recompute-granularity full --recompute-method" }
+    };
     struct megatron_launcher launcher = { 0 };
     bool inside = false; /* behind the program that takes Megatron-LM's own */
     for (int i = 0; i < count; i++) {

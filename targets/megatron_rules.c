@@ -150,6 +150,13 @@ static bool batch_rule(const struct launch *l, const struct launch_context *c)
     return l->micro_batch > 0 && (l->data == 0 || l->batch == 0 || l->batch % (l->micro_batch * l->data) == 0);
 }
 
+static void batch_detail(struct text *out, const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    text_printf(out, "a batch of %lld, micro-batches of %lld on %lld data-parallel ranks", (long long)l->batch,
+                (long long)l->micro_batch, (long long)l->data);
+}
+
 static bool group_rule(const struct launch *l, const struct launch_context *c)
 {
     (void)c;
@@ -325,7 +332,7 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       "the interleaved schedule has several chunks of a stage and several stages, others one chunk", ARGUMENTS, \
       chunks_rule, NULL }, \
     { "batch-divides", "the batch is a multiple of the micro-batch times the data degree", \
-      "megatron/core/num_microbatches_calculator.py", batch_rule, NULL }, \
+      "megatron/core/num_microbatches_calculator.py", batch_rule, batch_detail }, \
     { "interleaved-groups", "under the interleaved schedule the micro-batches are a multiple of the stages, or of " \
       "--microbatch-group-size-per-virtual-pipeline-stage but for a rest of at least as many as stages", SCHEDULES, \
       group_rule, NULL }, \

@@ -129,6 +129,7 @@ static bool read_yaml(struct scan *scan)
 {
     struct {
         int indent;
+        bool lists; /* its items may each have the same keys */
         struct path path;
     } level[SETTINGS_DEPTH];
     int depth = 0, first = scan->settings->count;
@@ -162,6 +163,7 @@ static bool read_yaml(struct scan *scan)
             scan_next(scan);
             if (key.length == 0)
                 return scan_fail(scan, "expected a key before a list, found none");
+            level[depth - 1].lists = true;
             if (!scan_expression(scan, "") ||
                 !settings_add(scan->settings, key.name, key.length, scan->buffer.data ? scan->buffer.data : "",
                               scan->buffer.length, line, column, scan->err) ||
@@ -184,7 +186,11 @@ static bool read_yaml(struct scan *scan)
             if (depth == SETTINGS_DEPTH)
                 return scan_fail(scan, "expected at most %d mappings within each other, found more", SETTINGS_DEPTH);
             level[depth].indent = indent;
+            level[depth].lists = false;
             level[depth++].path = key;
+        } else if (depth > 0 && level[depth - 1].lists) {
+            is_new = settings_add(scan->settings, key.name, key.length, scan->buffer.data ? scan->buffer.data : "",
+                                  scan->buffer.length, line, column, scan->err);
         } else {
             is_new = add_new(scan, first, &key, line, column);
         }

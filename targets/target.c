@@ -27,9 +27,11 @@ const struct target *const launch_sources[] = {
 
 void launch_read_begin(struct launch_read *read)
 {
-    *read = (struct launch_read){
-        .cluster_devices = read->cluster_devices, .place = read->place, .beside = read->beside, .launch = launch_plain
-    };
+    *read = (struct launch_read){ .cluster_devices = read->cluster_devices,
+                                  .vocabulary = read->vocabulary,
+                                  .place = read->place,
+                                  .beside = read->beside,
+                                  .launch = launch_plain };
 }
 
 bool launch_read_add_unknown(struct launch_read *read, struct arena *arena, const char *words, size_t length,

@@ -83,6 +83,7 @@ struct launch_read {
     /* Given by whoever reads: of the cluster that it shall run on; 0: unknown. Counts of nodes and devices of a
      * launcher that make fewer are taken for a script's own, which its user changes. */
     int64_t cluster_devices;
+    int64_t vocabulary;                 /* given likewise: words of its tokenizer, where it does not say; 0: unknown */
     struct shell_place place;           /* the same by nodes, for what scripts ask; 0: unknown */
     const struct launch_beside *beside; /* given likewise; NULL: a launch whose settings stand elsewhere is refused */
     struct launch launch;
@@ -99,10 +100,11 @@ struct launch_read {
     const struct block_launch *blocks; /* (block_count) the model's, in their order */
     int ends_zero;                     /* with blocks: ZeRO of what stands before and behind them */
     const char *framework;             /* whose facts price it; NULL: the target's */
-    const char *const *beyond; /* (NULL-terminated) rules that it need not keep: it says what none is written with.
-                                  NULL: it keeps them all */
-    const char *adapters;      /* where it says that adapters alone are trained: "a.sh:3:9: lora_dim"; NULL: nowhere */
-    int unknown_count;         /* arguments that were not understood, in the order in which they came */
+    const char *const *beyond;  /* (NULL-terminated) rules that it need not keep: it says what none is written with.
+                                   NULL: it keeps them all */
+    const char *adapters;       /* where it says that adapters alone are trained: "a.sh:3:9: lora_dim"; NULL: nowhere */
+    const char *adapter_config; /* which these are, as PEFT's adapter_config.json; NULL: it does not say */
+    int unknown_count;          /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */
 };

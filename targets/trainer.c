@@ -149,6 +149,7 @@ static const struct {
     { "adamw_apex_fused", { .rule = OPTIMIZER_ADAMW } },  { "adamw_hf", { .rule = OPTIMIZER_ADAMW } },
     { "adamw_torch_8bit", { .moments = MOMENTS_EIGHT } }, { "adamw_bnb_8bit", { .moments = MOMENTS_EIGHT } },
     { "adamw_8bit", { .moments = MOMENTS_EIGHT } },       { "sgd", { .rule = OPTIMIZER_SGD } },
+    { "paged_adamw_32bit", { .rule = OPTIMIZER_ADAMW } }, { "paged_adamw_8bit", { .moments = MOMENTS_EIGHT } },
 };
 enum { OPTIMS = sizeof optims / sizeof *optims };
 
@@ -218,6 +219,14 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
+    for (int i = 0; i < settings->count; i++) { /* axolotl's name of it; others have other words behind it */
+        struct setting *one = &settings->list[i];
+        for (int o = 0; o < OPTIMS && strcmp(one->key, "optimizer") == 0 && !one->taken; o++)
+            if (strcmp(one->value, names[o]) == 0) {
+                one->taken = true;
+                optim = o;
+            }
+    }
     out->optimizer = optims[optim].optimizer;
     return true;
 }
@@ -261,6 +270,28 @@ bool trainer_read_devices(int64_t *out, struct settings *settings, struct error 
     return true;
 }
 
+/* Of LLaMA-Factory and axolotl, what is priced: another stage runs other models beside, and sequences that are not
+ * packed are padded or short. */
+#define VALUES(...)                                                                                                    \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+static const struct {
+    const char *key;
+    const char *const *values;
+} priced[] = {
+    { "stage", VALUES("sft", "pt") },
+    { "finetuning_type", VALUES("full", "lora") },
+    { "packing", VALUES("true") },
+    { "sample_packing", VALUES("true") },
+    { "load_in_4bit", VALUES("false") },
+    { "load_in_8bit", VALUES("false") },
+    { "flash_attn", VALUES("auto", "fa2", "fa3", "sdpa") },
+    { "flash_attention", VALUES("true") },
+    { "attn_implementation", VALUES("flash_attention_2", "flash_attention_3", "sdpa") },
+};
+
 int trainer_take_ignored(struct settings *settings)
 {
     static const char *const ignored[] = { "model",
@@ -295,7 +326,42 @@ int trainer_take_ignored(struct settings *settings)
                                            "use_cpu",
                                            "bf16",
                                            "fp16",
+                                           "tf32",
+                                           "trust_remote_code",
+                                           "base_model",
+                                           "tokenizer",
+                                           "special_tokens",
+                                           "chat_template",
+                                           "template",
+                                           "stage",
+                                           "do_",
+                                           "finetuning_type",
+                                           "max_samples",
+                                           "num_epochs",
+                                           "val_",
+                                           "test_",
+                                           "saves_per_epoch",
+                                           "evals_per_epoch",
+                                           "overwrite_",
+                                           "preprocessing_num_workers",
+                                           "plot_loss",
+                                           "ddp_timeout",
+                                           "resume_from_checkpoint",
+                                           "run_name",
+                                           "wandb_",
+                                           "hub_",
+                                           "flash_att",
+                                           "attn_implementation",
+                                           "packing",
+                                           "sample_packing",
+                                           "pad_to_sequence_len",
+                                           "gradient_checkpointing_kwargs",
+                                           "use_reentrant",
+                                           "load_in_",
+                                           "strict",
                                            NULL };
+    for (size_t i = 0; i < sizeof priced / sizeof *priced; i++)
+        settings_keep_unusual(settings, priced[i].key, priced[i].values);
     return settings_take_all(settings, ignored);
 }
 

@@ -27,8 +27,9 @@ bool trainer_read_type(struct settings *settings, const char *own, const char *o
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
 /* Of what nobody took, and before what is ignored: refuses batches and lengths where no other is said, and degrees, by
  * names that are not read; degrees: those that are. Notes the first setting that says that adapters are trained. */
-bool trainer_refuse_left(struct launch_read *out, const struct settings *settings, const char *degrees,
-                         struct error *err);
+bool trainer_refuse_left(struct launch_read *out, struct settings *settings, const char *degrees, struct error *err);
+/* Notes the first setting that says that adapters are trained, and which they are. */
+bool trainer_note_adapters(struct launch_read *out, struct settings *settings, struct error *err);
 /* Whether a command line, or a configuration of a trainer, has to do with DeepSpeed: what starts it, its settings, or
  * those of accelerate for it. */
 bool trainer_names_deepspeed(const struct settings *settings);

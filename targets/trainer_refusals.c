@@ -1,5 +1,5 @@
 /* What a launch says that no reader of the Trainer's names took, and that decides all that is predicted: batches,
- * lengths and degrees by names that are not read are refused, and adapters are noted for whoever knows the model. */
+ * lengths and degrees by names that are not read are refused. */
 #include "base/text.h"
 #include "targets/trainer.h"
 #include <string.h>
@@ -48,29 +48,6 @@ static bool is_degree(const char *key)
     return settings_is_one_of(name, names) || (has_one_of(name, words) && !strstr(name, "data_parallel"));
 }
 
-/* Whether the setting says that adapters are trained: DeepSpeed-Chat's lora_dim, PEFT's, axolotl's and LLaMA-Factory's
- * names, the last of which has ranks also where it trains all weights, or freezes some. */
-static bool says_adapters(const struct setting *one, bool trains_all)
-{
-    static const char *const ranks[] = { "lora_dim", "lora_r", "lora_rank", NULL },
-                             *const kinds[] = { "adapter", "finetuning_type", "peft_type", NULL },
-                             *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL },
-                             *const none[] = { "none", "null", "full", "freeze", "false", "no", "off", "0", "", NULL };
-    return (settings_is_one_of(one->key, ranks) && !trains_all && is_above(one, 0)) ||
-           ((settings_is_one_of(one->key, kinds) || settings_is_one_of(one->key, flags)) &&
-            !settings_is_one_of(one->value, none));
-}
-
-static bool note_adapters(struct launch_read *out, const struct settings *settings, const struct setting *one,
-                          struct error *err)
-{
-    struct text words = { 0 };
-    text_printf(&words, "%s:%d:%d: %s", one->file, one->line, one->column, one->key);
-    out->adapters = words.failed ? NULL : arena_strdup(settings->arena, words.data);
-    text_free(&words);
-    return out->adapters || fail_memory(err);
-}
-
 bool trainer_names_deepspeed(const struct settings *settings)
 {
     for (int i = 0; i < settings->count; i++) {
@@ -82,18 +59,13 @@ bool trainer_names_deepspeed(const struct settings *settings)
     return false;
 }
 
-bool trainer_refuse_left(struct launch_read *out, const struct settings *settings, const char *degrees,
-                         struct error *err)
+bool trainer_refuse_left(struct launch_read *out, struct settings *settings, const char *degrees, struct error *err)
 {
     /* Those of what is done beside training steps are their own. */
     static const char *const beside[] = { "eval",       "val_",    "test",    "infer", "generat",
                                           "new_tokens", "rollout", "preproc", "vllm",  "dataloader",
-                                          "dataset",    "warmup",  NULL },
-                             *const all[] = { "full", "freeze", NULL };
-    bool batch_said = out->says_batch || out->rank_batch > 0 || !out->micro_batch_is_open, trains_all = false;
-    for (int i = 0; i < settings->count; i++)
-        trains_all = trains_all || (strcmp(settings->list[i].key, "finetuning_type") == 0 &&
-                                    settings_is_one_of(settings->list[i].value, all));
+                                          "dataset",    "warmup",  NULL };
+    bool batch_said = out->says_batch || out->rank_batch > 0 || !out->micro_batch_is_open;
     for (int i = 0; i < settings->count; i++) {
         const struct setting *one = &settings->list[i];
         if (one->taken || one->word || has_one_of(one->key, beside))
@@ -110,8 +82,6 @@ bool trainer_refuse_left(struct launch_read *out, const struct settings *setting
         if (is_degree(one->key) && is_above(one, 1))
             return setting_fail(settings, one, err, "expected 1, found %.40s: degrees of this target are %s",
                                 one->value, degrees);
-        if (!out->adapters && says_adapters(one, trains_all) && !note_adapters(out, settings, one, err))
-            return false;
     }
-    return true;
+    return trainer_note_adapters(out, settings, err);
 }

@@ -342,7 +342,7 @@ START_TEST(test_what_comes_to_nothing)
         { "accelerate-fsdp2", "accelerate launch --config_file $DIR/fsdp.yaml train.py --bf16\n",
           "config_file ($DIR/fsdp.yaml expands" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $TP --bf16\n",
-          "--tensor-model-parallel-size: expected a value behind it, found $TP: write it there, or set it before" },
+          "--tensor-model-parallel-size: expected a value behind it, found $TP: write it there, set it before" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size $4 --bf16\n",
           "found $4 (the script's 4th argument): write it there" },
         { "megatron-lm", "torchrun p.py --micro-batch-size 1 --tensor-model-parallel-size=$TP --bf16\n",

@@ -393,7 +393,7 @@ static bool read_rest(struct titan_reading *r)
     };
     if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;
-    bool split = launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v; /* pytorch#161904 */
+    bool split = launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v;   /* pytorch#161904 */
     compile = compile && (!components || strstr(components->value, "model")); /* that of the loss has no price */
     r->out->says_dtype = true;
     launch->dtype = type != 0 && stored != 0 ? DTYPE_FP32 : r->fp8 ? DTYPE_FP8 : DTYPE_BF16;
@@ -539,8 +539,9 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
     bool good = r.form == TITAN_TOML     ? settings_read_toml(&r.settings, text, length, err)
                 : r.form == TITAN_RECIPE ? settings_read_python(&r.settings, text, length, err)
                                          : settings_read_flags(&r.settings, text, length, err) && read_named(&r);
-    good = good && titan_read_base(&r) && titan_read_converters(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) &&
-           read_pipeline(&r) && read_batch(&r) && read_checkpoints(&r) && read_rest(&r) && read_optimizer(&r);
+    good = good && titan_read_base(&r) && titan_read_converters(&r) && read_devices(&r) && read_degrees(&r) &&
+           read_reshard(&r) && read_pipeline(&r) && read_batch(&r) && read_checkpoints(&r) && read_rest(&r) &&
+           read_optimizer(&r);
     if (good)
         out->ignored_count += settings_take_all(&r.settings, ignored);
     good = good && refuse_unknown_batch(&r);

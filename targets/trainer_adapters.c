@@ -1,0 +1,122 @@
+/* Adapters that a launch trains in place of all weights: where it says so, and, by the names of PEFT's users (axolotl,
+ * LLaMA-Factory, scripts of trl), the LoraConfig that they come to. */
+#include "base/json.h"
+#include "base/text.h"
+#include "targets/trainer.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const ranks[] = { "lora_dim", "lora_r", "lora_rank", NULL };
+static const char *const kinds[] = { "adapter", "finetuning_type", "peft_type", NULL };
+static const char *const targets_of[] = { "lora_target_modules", "lora_target", "target_modules", NULL };
+
+static bool is_above_zero(const struct setting *one)
+{
+    double value;
+    return one->empty || (text_read_double(one->value, strlen(one->value), &value) && value > 0);
+}
+
+/* Whether the setting says that adapters are trained: DeepSpeed-Chat's lora_dim, PEFT's, axolotl's and LLaMA-Factory's
+ * names, the last of which has ranks also where it trains all weights, or freezes some. */
+static bool says_adapters(const struct setting *one, bool trains_all)
+{
+    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL }, *const none[] = {
+        "none", "null", "full", "freeze", "false", "no", "off", "0", "", NULL
+    };
+    return (settings_is_one_of(one->key, ranks) && !trains_all && is_above_zero(one)) ||
+           ((settings_is_one_of(one->key, kinds) || settings_is_one_of(one->key, flags)) &&
+            !settings_is_one_of(one->value, none));
+}
+
+/* Names that stand as q_proj,v_proj, ["q_proj", "v_proj"], or one; *all: among them "all", which is all-linear. Writes
+ * them, unless w is NULL, and gives their number. */
+static int modules(struct json_writer *w, const char *value, bool *all)
+{
+    static const char between[] = "[]()'\", \t";
+    int count = 0;
+    for (size_t length; *(value += strspn(value, between)); value += length) {
+        char name[128];
+        length = strcspn(value, between);
+        if (length >= sizeof name)
+            continue;
+        memcpy(name, value, length);
+        name[length] = '\0';
+        *all = *all || strcmp(name, "all") == 0 || strcmp(name, "all-linear") == 0;
+        if (w)
+            json_write_string(w, name);
+        count++;
+    }
+    return count;
+}
+
+/* The LoraConfig, as PEFT writes it; NULL where the launch does not say which matrices have them, or other adapters. */
+static bool describe(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    struct json_writer w = { 0 };
+    int64_t rank = 8; /* PEFT's own, and LLaMA-Factory's */
+    double alpha = 16, dropout = 0;
+    bool all = false;
+    int count = 0;
+    const struct settings_option options[] = {
+        { "lora_dim", .integer = &rank, .least = 1, .most = 1 << 16 },
+        { "lora_r", .integer = &rank, .least = 1, .most = 1 << 16 },
+        { "lora_rank", .integer = &rank, .least = 1, .most = 1 << 16 },
+        { "lora_alpha", .real = &alpha },
+        { "lora_dropout", .real = &dropout },
+        { "lora_target_linear", .flag = &all },
+    };
+    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
+        return false;
+    json_begin_object(&w);
+    json_put_string(&w, "peft_type", "LORA");
+    json_put_int(&w, "r", rank);
+    json_put_double(&w, "lora_alpha", alpha > 0 ? alpha : 16);
+    json_put_double(&w, "lora_dropout", dropout);
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        bool here = !one->word && settings_is_one_of(one->key, targets_of);
+        count += here ? modules(NULL, one->value, &all) : 0;
+        all = all || strcmp(one->key, "finetuning_type") == 0; /* LLaMA-Factory's own */
+        one->taken = one->taken || here || settings_is_one_of(one->key, kinds);
+    }
+    if (all)
+        json_put_string(&w, "target_modules", "all-linear");
+    else
+        json_begin_array_at(&w, "target_modules");
+    for (int i = 0; i < settings->count && !all; i++)
+        if (!settings->list[i].word && settings_is_one_of(settings->list[i].key, targets_of))
+            modules(&w, settings->list[i].value, &all);
+    if (!all)
+        json_end_array(&w);
+    json_end_object(&w);
+    char *text = json_finish(&w, NULL);
+    out->adapter_config = text && (count > 0 || all) ? arena_strdup(settings->arena, text) : NULL;
+    bool good = text && (out->adapter_config || (count == 0 && !all));
+    free(text);
+    return good || fail_memory(err);
+}
+
+bool trainer_note_adapters(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    static const char *const all[] = { "full", "freeze", NULL }, *const none[] = { "lora", "qlora", "LORA", NULL };
+    bool trains_all = false, other = false;
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        trains_all = trains_all || (strcmp(one->key, "finetuning_type") == 0 && settings_is_one_of(one->value, all));
+    }
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        if (one->taken || one->word || !says_adapters(one, trains_all))
+            continue;
+        other = other || (settings_is_one_of(one->key, kinds) && !settings_is_one_of(one->value, none));
+        if (out->adapters)
+            continue;
+        struct text words = { 0 };
+        text_printf(&words, "%s:%d:%d: %s", one->file, one->line, one->column, one->key);
+        out->adapters = words.failed ? NULL : arena_strdup(settings->arena, words.data);
+        text_free(&words);
+        if (!out->adapters)
+            return fail_memory(err);
+    }
+    return !out->adapters || other || describe(out, settings, err);
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""The program on launches as their users type them: a script with its arguments, what a tokenizer knows, keys that are slips. usage: test_cli_launches.py CLEAVE SOURCE_ROOT"""
+import json
+
+from calls import check, expect, main, run
+
+WORDS = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 --bf16 --global-batch-size 16"
+SCRIPT = f"""#!/bin/bash
+# bash run.sh KIND MICRO_BATCH TENSOR [STAGES]
+if [ $1 = small ]; then
+    MORE="--vocab-size 1024"
+fi
+NODES=${{NODES:-1}}
+torchrun --nproc_per_node 8 --nnodes $NODES pretrain_gpt.py {WORDS} $MORE \\
+    --micro-batch-size $2 --tensor-model-parallel-size ${{3}} --pipeline-model-parallel-size ${{4:-1}} "$@"
+"""
+
+
+def script_with_arguments(folder):
+    """What is typed behind a script's name is its arguments, what stands before it its environment; places stay those of the file."""
+    script = folder / "run.sh"
+    script.write_text(SCRIPT)
+
+    def job(words, nodes=1):
+        result = run("estimate", "--from", "megatron-lm", words, "--cluster", f"{nodes}x8:h100-sxm", "--json")
+        if result.returncode not in (0, 3):
+            return result
+        plan = json.loads(result.stdout)["decisions"]
+        degrees = dict(zip(plan["layers"][0]["dims"], plan["stages"][0]["atoms"]))
+        return plan["micro_batch_size"], degrees.get("tp", 1), len(plan["stages"])
+
+    expect("without arguments", 2, 'or give the script with its arguments, "bash SCRIPT ARGUMENTS"', "estimate", "--from", "megatron-lm", script, "--cluster", "1x8:h100-sxm")
+    for words, nodes, micro_batch, tensor, stages in ((f"bash {script} small 2 4", 1, 2, 4, 1), (f"{script} small 1 2 2", 1, 1, 2, 2), (f"NODES=2 sh {script} small 1 4 2 | tee log", 2, 1, 4, 2),
+                                                      (f"sbatch {script} \\\n small 4 \\\n 4", 1, 4, 4, 1)):
+        found = job(words, nodes)
+        check(f"{words}: {(micro_batch, tensor, stages)}", found == (micro_batch, tensor, stages), found)
+    bad = run("estimate", "--from", "megatron-lm", f"bash {script} small 2 3x", "--cluster", "1x8:h100-sxm")
+    check("a bad argument", bad.returncode == 2 and f"{script}: --tensor-model-parallel-size: expected a whole number, found \"3x\"" in bad.stderr, bad)
+    broken = folder / "broken.sh"
+    broken.write_text("#!/bin/sh\necho ${A\n")
+    expect("places are the file's", 2, f"{broken}:2: .. that ends nowhere", "estimate", "--from", "megatron-lm", f"sh {broken} a b", "--cluster", "1x8:h100-sxm")
+    expect("no such script", 2, "expected a command with arguments of Megatron-LM", "estimate", "--from", "megatron-lm", f"bash {folder}/none.sh 1 2", "--cluster", "1x8:h100-sxm")
+
+
+def vocabulary_beside_a_launch(folder):
+    """A launch may leave its vocabulary to a tokenizer, and nothing else."""
+    job = ("estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 2", "--cluster", "1x8:h100-sxm")
+    expect("vocabulary missing", 2, "but --vocab-size, which its tokenizer knows: give it as --vocab-size N", *job)
+    result = run(*job, "--vocab-size", 50304, "--json")
+    check("vocabulary given", result.returncode == 0 and '"vocab_size": 50304' in result.stdout, result)
+    expect("vocabulary said twice", 2, "--vocab-size: the launch says 1000 itself", *job[:3], f"{WORDS} --vocab-size 1000", *job[4:], "--vocab-size", 2000)
+    expect("vocabulary beside --model", 2, "--vocab-size: --model has one", *job, "--vocab-size", 2000, "--model", "gpt2")
+    expect("vocabulary alone", 2, "--vocab-size: the launch leaves more open: --model says all", *job[:3], "--micro-batch-size 2", *job[4:], "--vocab-size", 2000)
+
+
+def deepspeed_keys(folder):
+    """DeepSpeed takes fields of stage 3 without stage3_, refuses a field that it does not know, and ignores such a key at the top."""
+    settings = folder / "ds.json"
+
+    def estimate(zero, **top):
+        settings.write_text(json.dumps({"bf16": {"enabled": True}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, **zero}, **top}))
+        return run("estimate", "--from", "deepspeed", settings, "--model", "gpt2", "--cluster", "1x8:h100-sxm", "--batch", 8, "--json")
+
+    times = [json.loads(estimate({name: 0}).stdout)["predicted"]["step_s"] for name in ("prefetch_bucket_size", "stage3_prefetch_bucket_size", "max_reuse_distance")]
+    check("fields without stage3_", times[0] == times[1] > times[2], times)
+    slip = estimate({"overlap_com": True})
+    check("a slip in a field", slip.returncode == 2 and f"{settings}:1:" in slip.stderr and "did you mean zero_optimization.overlap_comm?" in slip.stderr, slip)
+    slip = estimate({}, gradient_accumulation_step=4)
+    check("a slip at the top", slip.returncode == 0 and "gradient_accumulation_step = 4 (DeepSpeed ignores a key that it does not know: did you mean gradient_accumulation_steps?)" in slip.stdout + slip.stderr, slip)
+    other = estimate({"brand_new_thing": 1})
+    check("a field of another release", other.returncode == 0 and "zero_optimization.brand_new_thing" in other.stdout + other.stderr, other)
+
+
+AXOLOTL = """base_model: someone/model
+datasets:
+  - path: a/b
+    type: completion
+  - path: c/d
+    type: completion
+sequence_len: 512
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+optimizer: adamw_torch_8bit
+bf16: true
+sample_packing: true
+"""
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 1024,
+          "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False}
+
+
+def trainers_configurations(folder):
+    """axolotl's and LLaMA-Factory's: adapters by their names, files from where the trainer is started, lists of mappings, and what only they say."""
+    model = folder / "config.json"
+    model.write_text(json.dumps(CONFIG))
+    (folder / "runs").mkdir()
+    (folder / "deepspeed_configs").mkdir()
+    (folder / "deepspeed_configs" / "zero2.json").write_text(json.dumps({"zero_optimization": {"stage": 2}, "bf16": {"enabled": True}}))
+    launch = folder / "runs" / "a.yaml"
+
+    def estimate(text, *more, target="deepspeed"):
+        launch.write_text(text)
+        return run("estimate", "--from", target, "runs/a.yaml", "--model", model, "--cluster", "1x8:h100-sxm", "--json", *more, cwd=folder)
+
+    plain = estimate(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\n")
+    plan = json.loads(plain.stdout)
+    check("axolotl", plain.returncode == 0 and plan["decisions"]["batch"] == 64 and plan["decisions"]["sequence"] == 512 and plan["decisions"]["layers"][0]["zero"] == 2 and
+          "8bit" in json.dumps(plan["decisions"]) and plan["launch"]["not_understood"] == [], plain)
+    linear = 8 * (2 * (256 + 256) + 2 * (256 + 128) + 3 * (256 + 512)) * 4  # Hu et al. 2021: r (in + out) of each matrix of each block
+    attention = 16 * ((256 + 256) + (256 + 128)) * 4
+    for words, trained in (("adapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_target_linear: true\n", linear), ("finetuning_type: lora\nlora_rank: 8\nlora_target: all\n", linear), ("finetuning_type: lora\n", linear),
+                           ("adapter: lora\nlora_r: 16\nlora_target_modules:\n  - q_proj\n  - v_proj\n", attention), ("peft_type: LORA\nlora_r: 16\nlora_target_modules: [q_proj, v_proj]\n", attention)):
+        for target, own in (("deepspeed", "deepspeed: deepspeed_configs/zero2.json\n"), ("accelerate-fsdp2", "fsdp:\n  - full_shard\n  - auto_wrap\n")):
+            result = estimate(AXOLOTL + own + words, target=target)
+            shown = run("estimate", "--from", target, "runs/a.yaml", "--model", model, "--cluster", "1x8:h100-sxm", cwd=folder).stdout
+            check(f"{target} {words}: {trained} trained", result.returncode == 0 and f" {trained} of them trainable" in shown and "lora" not in str(json.loads(result.stdout)["launch"]["not_understood"]), shown or result)
+    launch.write_text(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n")
+    result = run("estimate", "--from", "deepspeed", "runs/a.yaml", "--model", "tiny-llama", "--cluster", "1x8:h100-sxm", cwd=folder)
+    check("adapters of no Hugging Face model", result.returncode == 2 and "name its Hugging Face config.json, which gets those of the launch" in result.stderr, result)
+    other = estimate(AXOLOTL.replace("true", "false") + "deepspeed: deepspeed_configs/zero2.json\nstage: dpo\nload_in_4bit: true\ntrust_remote_code: true\n")
+    left = json.loads(other.stdout)["launch"]["not_understood"] if other.returncode == 0 else other
+    check("what only they say", left == ["sample_packing = false", "stage = dpo", "load_in_4bit = true"], left)
+
+
+def megatron_words(folder):
+    """What is no argument any more is said with what it did, and a batch that does not divide with its numbers."""
+    job = ("--cluster", "1x8:h100-sxm", "--vocab-size", 1024)
+    expect("checkpoint-activations", 2, "use --recompute-granularity full --recompute-method uniform, which is what it did", "estimate", "--from", "megatron-lm", f"{WORDS} --checkpoint-activations", *job)
+    expect("batch-divides", 2, "found: a batch of 16, micro-batches of 4 on 8 data-parallel ranks", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 4", *job)
+
+
+main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, megatron_words)
