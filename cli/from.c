@@ -197,7 +197,7 @@ static bool fill_job(struct from *from, const struct given_options *given, struc
 }
 
 /* What a launch says is changed there, and no option beside it would have an effect; one that leaves its micro-batch
- * open takes it from its option. */
+ * or recomputation open takes them from their options. */
 static bool take_choices(struct from *from, const struct given_options *given, struct error *err)
 {
     const struct space_options *job = &given->space;
@@ -214,6 +214,11 @@ static bool take_choices(struct from *from, const struct given_options *given, s
             from->read.micro_batches = 0;
             if (!from->read.says_batch) /* both are less than 2^31 */
                 from->read.rank_batch = given->number[i] * from->read.accumulation;
+        } else if (from->read.recompute_is_open && strcmp(choice_facts[i].name, "recompute") == 0 && given->word[i]) {
+            bool none = strcmp(given->word[i], "none") == 0;
+            if (!none && strcmp(given->word[i], "full") != 0)
+                return fail(err, "--recompute: expected none or full of such a launch, found %s", given->word[i]);
+            from->read.launch.recompute = none ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
         } else {
             said = choice_facts[i].name;
         }
@@ -419,6 +424,13 @@ static bool is_its_vocabulary(const struct from *from, int64_t words, const char
     return own.vocab_size == words || fail(err, "--vocab-size: the launch says %lld itself", (long long)own.vocab_size);
 }
 
+static void say_overruled(const struct inputs *in, const char *option, int64_t given, bool said, int64_t own)
+{
+    if (given > 0 && said && own > 0 && given != own && !in->silent)
+        fprintf(in->cli->talk, "note: --%s %lld goes before the launch's %lld\n", option, (long long)given,
+                (long long)own);
+}
+
 bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
                 const struct given_options *given, const char *target, const char *model, const char *launch,
                 struct error *err)
@@ -433,6 +445,8 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
         !take_choices(from, given, err) || !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;
+    say_overruled(in, "batch", given->space.batch, from->read.says_batch, own->batch);
+    say_overruled(in, "seq", given->space.sequence, from->read.says_sequence, own->sequence);
     int64_t others = own->tensor * own->context * own->pipeline, devices = in->cluster->device_count;
     if (devices % others != 0)
         return fail(err,

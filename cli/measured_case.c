@@ -35,6 +35,7 @@ enum { GPT_OSS_WINDOW = 128 };
  * (interleave_moe_layer_step), of 16 each block; beside those that are chosen one that all tokens go to, as wide. */
 #define LLAMA4 "llama4"
 enum { LLAMA4_SPARSE_EXPERTS = 128 };
+static const char *const plain_families[] = { "gpt", "bloom", "mpt", "megatron", "opt", NULL }; /* layer norms */
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
 #define EXCHANGES_OVERLAP "moe a2a overlap"
 /* Frameworks by the beginning of their names, in letters of any case, by whether their attention is fused (any, where
@@ -306,6 +307,10 @@ static bool make_model(struct measured_case *out, struct mapping *m)
     bool hybrid = holds_one_of(run->family, hybrid_families);
     if (hybrid || is_one_of(run->family, sparse_families))
         return fail(m->why, hybrid ? "Mamba layers (hybrid model)" : "sparse attention");
+    if (!b.rotary && !is_one_of(run->family, latent_families) && !holds_one_of(run->family, plain_families))
+        out->unknown_family = true;
+    if (out->unknown_family)
+        stand_in(m, "its family is not known: layer norms, no rotary positions");
     b.latent = is_one_of(run->family, latent_families);
     for (size_t i = 0; i < sizeof feed_forwards / sizeof *feed_forwards && !b.activation; i++)
         if (!strcmp(run->ffn_kind, feed_forwards[i].kind))

@@ -8,7 +8,7 @@
 struct measured_case {
     const char *model, *cluster, *device, *dtype, *fix, *framework;
     const char *optimizer;  /* NULL: the usual one */
-    bool unknown_framework; /* the row names one that nobody knows */
+    bool unknown_framework, unknown_family; /* the row names one that nobody knows */
     int64_t batch, sequence;
     const char *standin; /* what is told in place of something that estimate cannot say, ';' between; "": nothing is */
     const char *command; /* the same as one types it */

@@ -249,16 +249,27 @@ static const char *framework_of(const struct measured_rows *m, const struct vali
     return found;
 }
 
-/* Tells of rows whose framework nobody knows, with the first name. */
+/* Tells of rows whose family or framework nobody knows, with the first name. */
 static void tell_unknown(const struct measured_rows *m, const char *const *names, size_t count)
 {
-    const char *first = NULL;
-    int rows = 0;
-    for (int i = 0; i < m->count; i++)
-        if (!m->rows[i].skipped && m->rows[i].asked.unknown_framework) {
-            first = first ? first : m->rows[i].run.framework;
+    const char *first = NULL, *family = NULL;
+    int rows = 0, families = 0;
+    for (int i = 0; i < m->count; i++) {
+        const struct validated_row *row = &m->rows[i];
+        if (!row->skipped && row->asked.unknown_framework) {
+            first = first ? first : row->run.framework;
             rows++;
         }
+        if (!row->skipped && row->asked.unknown_family) {
+            family = family ? family : row->run.family;
+            families++;
+        }
+    }
+    if (families > 0)
+        fprintf(m->cli->talk,
+                "note: %d %s a family that is not known, such as \"%s\": planned with layer norms and without rotary "
+                "positions, as GPT\n",
+                families, families == 1 ? "row names" : "rows name", family);
     if (rows == 0)
         return;
     fprintf(m->cli->talk,

@@ -296,8 +296,9 @@ static bool write(struct launch_files *out, const struct launch *launch, const s
     return launch_files_fill(out, files, sizeof files / sizeof *files, launch, context);
 }
 
-/* Takes "auto", which the Trainer fills in, as if nobody had said it. True when the type is among them. */
-static bool drop_auto(struct settings *settings)
+/* Takes "auto", which the Trainer fills in, as if nobody had said it. True when the type is among them; *clips: whether
+ * gradient_clipping is, which the Trainer always says. */
+static bool drop_auto(struct settings *settings, bool *clips)
 {
     bool type = false;
     for (int i = 0; i < settings->count; i++) {
@@ -305,6 +306,7 @@ static bool drop_auto(struct settings *settings)
         if (strcmp(one->value, "auto") != 0)
             continue;
         type = type || strcmp(one->key, "bf16.enabled") == 0 || strcmp(one->key, "fp16.enabled") == 0;
+        *clips = *clips || strcmp(one->key, "gradient_clipping") == 0;
         one->key = "auto";
     }
     settings_take(settings, "auto");
@@ -375,8 +377,8 @@ static bool read_precision(struct launch_read *out, struct settings *settings, b
         return fail(err, "%s: mixed_precision %s: expected %s to be enabled with it", settings->name, precisions[type],
                     precisions[type]);
     bool ours = settings_take(settings, "x-cleave.devices") != NULL;
-    out->says_dtype = bf16 || fp16 || type >= 0 || (also && half) ||
-                      (!open && (bf16_said || fp16_said || also || ours));
+    out->says_dtype =
+        bf16 || fp16 || type >= 0 || (also && half) || (!open && (bf16_said || fp16_said || also || ours));
     out->launch.dtype = bf16 || type == 1 ? DTYPE_BF16 : fp16 || type == 2 ? DTYPE_FP16 : DTYPE_FP32;
     return true;
 }
@@ -505,15 +507,15 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         return false;
     if (!deepspeed_name_keys(&settings, err))
         return false;
-    bool open = drop_auto(&settings);
-    bool again = false;
+    bool clips = false, open = drop_auto(&settings, &clips);
+    bool again = false, again_said = false;
     int64_t sequence = 0;
     double clip = 0;
     bool clip_said = false;
     const struct settings_option options[] = {
         { "x-cleave.sequence", .integer = &sequence, .least = 1, .most = MOST_COUNT, .said = &out->says_sequence },
         { "parallelism_config.parallelism_config_sp_seq_length", .integer = &sequence, .least = 1, .most = MOST_COUNT },
-        { "x-cleave.gradient_checkpointing", .flag = &again },
+        { "x-cleave.gradient_checkpointing", .flag = &again, .said = &again_said },
         { "gradient_clipping", .real = &clip, .said = &clip_said },
         { "deepspeed_config.gradient_clipping", .real = &clip, .said = &clip_said },
     };
@@ -524,12 +526,13 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         !read_precision(out, &settings, open, err) || !read_batch(out, &settings, &said, err))
         return false;
     launch->recompute = again || said.recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+    out->recompute_is_open = !again_said && !said.recompute_said;
     launch->sequence = sequence > 0 ? sequence : said.sequence;
     out->says_sequence = launch->sequence > 0;
     launch->optimizer = said.optimizer;
     static const char *const client[] = { "optimizer", NULL }; /* the user's own, which DeepSpeed wraps */
     out->beyond = client;
-    launch->clip_norm = clip_said ? clip : said.clip_said ? said.clip : 0;
+    launch->clip_norm = clip_said ? clip : said.clip_said || clips ? said.clip : 0;
     if (launch->data * launch->context == 1)
         launch->zero = 0;
     if (launch->shard_group > 0 && launch->data > 0 && launch->data % launch->shard_group != 0)

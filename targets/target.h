@@ -88,6 +88,7 @@ struct launch_read {
     const struct launch_beside *beside; /* given likewise; NULL: a launch whose settings stand elsewhere is refused */
     struct launch launch;
     bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
+    bool recompute_is_open;   /* likewise: the script may say it, and no setting that was read does */
     bool micro_batch_is_open; /* it is the plain one's, or micro_batches', until a user says it */
     int64_t
         rank_batch; /* sequences of a data rank in a step, from which the batch follows; 0: it is said, or unknown */

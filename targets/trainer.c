@@ -186,6 +186,18 @@ void trainer_arguments(struct text *out, const struct launch *launch, bool check
         text_printf(out, " --optim %s", optim_of(&launch->optimizer));
 }
 
+/* Whether it is a configuration of LLaMA-Factory: its stage and template are no words of others. */
+static bool names_llama_factory(const struct settings *settings)
+{
+    bool stage = false, template = false;
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        stage = stage || (!one->word && strcmp(one->key, "stage") == 0);
+        template = template || (!one->word && strcmp(one->key, "template") == 0);
+    }
+    return stage && template;
+}
+
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err)
 {
     const char *names[OPTIMS + 1] = { NULL };
@@ -219,6 +231,15 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
+    if (names_llama_factory(
+            settings)) { /* computes blocks again unless it is told not to (model_utils/checkpointing.py) */
+        bool off = false;
+        const struct settings_option option = { "disable_gradient_checkpointing", .flag = &off };
+        if (!settings_read(settings, &option, 1, err))
+            return false;
+        out->recompute = !off;
+        out->recompute_said = true;
+    }
     for (int i = 0; i < settings->count; i++) { /* axolotl's name of it; others have other words behind it */
         struct setting *one = &settings->list[i];
         for (int o = 0; o < OPTIMS && strcmp(one->key, "optimizer") == 0 && !one->taken; o++)
@@ -285,8 +306,6 @@ static const struct {
     { "finetuning_type", VALUES("full", "lora") },
     { "packing", VALUES("true") },
     { "sample_packing", VALUES("true") },
-    { "load_in_4bit", VALUES("false") },
-    { "load_in_8bit", VALUES("false") },
     { "flash_attn", VALUES("auto", "fa2", "fa3", "sdpa") },
     { "flash_attention", VALUES("true") },
     { "attn_implementation", VALUES("flash_attention_2", "flash_attention_3", "sdpa") },

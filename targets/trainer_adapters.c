@@ -49,6 +49,28 @@ static int modules(struct json_writer *w, const char *value, bool *all)
     return count;
 }
 
+/* What the frozen weights take is told where the launch keeps them in fewer bits than a plan does. */
+static bool note_narrow(struct settings *settings, struct error *err)
+{
+    static const char *const narrow[] = { "load_in_4bit", "load_in_8bit", "quantization_bit", NULL }, *const no[] = {
+        "false", "no", "0", "none", "null", "", NULL
+    };
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        if (one->taken || one->word || !settings_is_one_of(one->key, narrow) || settings_is_one_of(one->value, no))
+            continue;
+        struct text text = { 0 };
+        text_printf(&text, "%.40s: frozen weights are planned in 16 bits, and what does not fit so may fit",
+                    one->value);
+        one->value = text.failed ? NULL : arena_strdup(settings->arena, text.data);
+        one->unusual = true;
+        text_free(&text);
+        if (!one->value)
+            return fail_memory(err);
+    }
+    return true;
+}
+
 /* The LoraConfig, as PEFT writes it; NULL where the launch does not say which matrices have them, or other adapters. */
 static bool describe(struct launch_read *out, struct settings *settings, struct error *err)
 {
@@ -118,5 +140,5 @@ bool trainer_note_adapters(struct launch_read *out, struct settings *settings, s
         if (!out->adapters)
             return fail_memory(err);
     }
-    return !out->adapters || other || describe(out, settings, err);
+    return note_narrow(settings, err) && (!out->adapters || other || describe(out, settings, err));
 }

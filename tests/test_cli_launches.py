@@ -113,12 +113,34 @@ def trainers_configurations(folder):
             result = estimate(AXOLOTL + own + words, target=target)
             shown = run("estimate", "--from", target, "runs/a.yaml", "--model", model, "--cluster", "1x8:h100-sxm", cwd=folder).stdout
             check(f"{target} {words}: {trained} trained", result.returncode == 0 and f" {trained} of them trainable" in shown and "lora" not in str(json.loads(result.stdout)["launch"]["not_understood"]), shown or result)
+    factory = "stage: sft\ntemplate: x\nfinetuning_type: full\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\ndeepspeed: deepspeed_configs/zero2.json\n"
+    for words, again in (("", True), ("disable_gradient_checkpointing: true\n", False)):  # what LLaMA-Factory does of itself
+        result = estimate(factory + words)
+        layers = json.loads(result.stdout)["decisions"]["layers"] if result.returncode == 0 else [{}]
+        check(f"LLaMA-Factory {words}", any(layer.get("recompute") == "block" for layer in layers) == again, result)
+    settings = folder / "ds.json"
+    for clipping, norm in (("auto", 1), (None, None), (0.5, 0.5)):  # the Trainer always clips where DeepSpeed asks it
+        settings.write_text(json.dumps({"zero_optimization": {"stage": 2}, "bf16": {"enabled": True}, "train_micro_batch_size_per_gpu": 1, **({"gradient_clipping": clipping} if clipping else {})}))
+        result = run("estimate", "--from", "deepspeed", settings, "--model", model, "--cluster", "1x8:h100-sxm", "--batch", 8, "--recompute", "full", "--json")
+        plan = json.loads(result.stdout)["decisions"]
+        check(f"gradient_clipping {clipping}", (plan.get("clip_norm") or None) == norm and all(layer["recompute"] == "block" for layer in plan["layers"]), result)
+    result = run("estimate", "--from", "deepspeed", settings, "--model", model, "--cluster", "1x8:h100-sxm", "--batch", 8, "--recompute", "selective")
+    check("--recompute selective", result.returncode == 2 and "expected none or full of such a launch" in result.stderr, result)
     launch.write_text(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n")
     result = run("estimate", "--from", "deepspeed", "runs/a.yaml", "--model", "tiny-llama", "--cluster", "1x8:h100-sxm", cwd=folder)
     check("adapters of no Hugging Face model", result.returncode == 2 and "name its Hugging Face config.json, which gets those of the launch" in result.stderr, result)
     other = estimate(AXOLOTL.replace("true", "false") + "deepspeed: deepspeed_configs/zero2.json\nstage: dpo\nload_in_4bit: true\ntrust_remote_code: true\n")
     left = json.loads(other.stdout)["launch"]["not_understood"] if other.returncode == 0 else other
-    check("what only they say", left == ["sample_packing = false", "stage = dpo", "load_in_4bit = true"], left)
+    check("what only they say", left == ["sample_packing = false", "stage = dpo", "load_in_4bit = true: frozen weights are planned in 16 bits, and what does not fit so may fit"], left)
+
+
+def options_beside_a_launch(folder):
+    """A batch or a length that is typed goes before the launch's own, and that is said."""
+    launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024"
+    result = run("estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:h100-sxm", "--batch", 32, "--seq", 64)
+    check("overruled", result.returncode == 0 and "note: --batch 32 goes before the launch's 16" in result.stderr and "note: --seq 64 goes before the launch's 128" in result.stderr, result)
+    result = run("estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:h100-sxm", "--batch", 16)
+    check("the same", result.returncode == 0 and "goes before" not in result.stderr, result)
 
 
 def megatron_words(folder):
@@ -128,4 +150,4 @@ def megatron_words(folder):
     expect("batch-divides", 2, "found: a batch of 16, micro-batches of 4 on 8 data-parallel ranks", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 4", *job)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, options_beside_a_launch, megatron_words)

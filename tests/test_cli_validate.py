@@ -224,6 +224,10 @@ def frameworks(folder):
     for (word, framework), row in zip(cases, rows_of(told), strict=True):
         check(f"run by {word or 'nobody'}", f" --framework '{framework}' " in row["command"] and
               ("its framework is not known: as cleave" in row["standin"]) == (word == "typo-xyz"))
+    write_rows(runs, [{**NEEDED, "family": word} for word in ("llama3", "gpt-xyz", "lama")])
+    result_of_families = run("validate", runs, "-o", told)
+    check("a family is not known", [bool(row["standin"] and "its family is not known" in row["standin"]) for row in rows_of(told)] == [False, False, True] and
+          'note: 1 row names a family that is not known, such as "lama"' in result_of_families.stderr, result_of_families)
     check("one is not known", 'note: 1 row names a framework that is not known, such as "typo-xyz": priced as cleave' in result.stderr, result)
 
 
