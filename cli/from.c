@@ -153,13 +153,15 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     return false;
 }
 
-/* Of the cluster that is named, before the launch is read; without one they stay 0. */
-static bool count_devices(struct launch_read *read, const struct inputs *in, const char *cluster, struct error *err)
+/* Of the cluster that is named, before the launch is read; without one they stay 0, and the device unknown. */
+static bool count_devices(struct launch_read *read, struct inputs *in, const char *cluster, struct error *err)
 {
     struct inputs own = { .cli = in->cli };
     bool good = !cluster || inputs_cluster(&own, cluster, err);
     if (good && cluster) {
         read->cluster_devices = own.cluster->device_count;
+        read->device_name = arena_strdup(&in->arena, own.cluster->types[0].device.name);
+        good = read->device_name || fail_memory(err);
         read->place.node_devices = cluster_node_size(own.cluster);
         read->place.nodes = max_i64(1, read->cluster_devices / read->place.node_devices);
     }

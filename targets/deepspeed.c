@@ -350,8 +350,10 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
         return fail(err, "%s: mics_shard_size: expected zero_optimization.stage 3 with it, found %lld", settings->name,
                     (long long)launch->zero);
     if (hpz > 1)
-        return fail(err, "%s: zero_hpz_partition_size %lld: second shards within nodes are not planned", settings->name,
-                    (long long)hpz);
+        return fail(err,
+                    "%s: zero_hpz_partition_size %lld: second shards within nodes are not planned: expected 1, or "
+                    "mics_shard_size, whose groups hold all shards",
+                    settings->name, (long long)hpz);
     launch->prefetch = ahead > 0 && live > 0; /* partitioned_param_coordinator.py, fetch_sub_module() */
     launch->offload = (optimizer ? OFFLOAD_OPTIMIZER : 0) | (parameters ? OFFLOAD_PARAMETERS : 0);
     launch->shard_group = max_i64(mics, 0);

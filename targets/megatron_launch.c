@@ -102,6 +102,16 @@ static void set_optimizer(struct megatron_args *args, const struct launch *launc
 
 enum { ONE_BUCKET_BITS = 40 }; /* of everything: reduced when the backward pass has ended */
 
+/* Whether it is of the catalogue's NVIDIA devices before Blackwell. */
+static bool is_before_blackwell(const char *device)
+{
+    static const char *const names[] = { "v100-", "a10", "l4", "h100-", "h200-", "gh200-", "rtx3", "rtx4", NULL };
+    for (const char *const *name = names; device && *name; name++)
+        if (strncmp(device, *name, strlen(*name)) == 0)
+            return true;
+    return false;
+}
+
 static bool is_blackwell(const char *device)
 {
     return device && (strstr(device, "b100") || strstr(device, "b200") || strstr(device, "b300"));
@@ -530,6 +540,11 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
                : args->fp16 ? DTYPE_FP16
                             : DTYPE_FP32;
     out->says_dtype = true;
+    if (args->fp8 && text_is(args->fp8_recipe, "mxfp8") && is_before_blackwell(out->device_name))
+        return fail(err,
+                    "%s: fp8 by the recipe mxfp8: expected devices of compute capability 10.0, such as b200-sxm "
+                    "(TransformerEngine, check_mxfp8_support), found %s: use tensorwise, delayed or blockwise there",
+                    name, out->device_name);
     if (!read_optimizer(out, arena, args, narrow, name, err) || !set_memory(out, arena, args, name, err))
         return false;
     l->chunk_group = l->chunks > 1 && args->group != args->pipeline ? args->group : 0;

@@ -28,6 +28,7 @@ const struct target *const launch_sources[] = {
 void launch_read_begin(struct launch_read *read)
 {
     *read = (struct launch_read){ .cluster_devices = read->cluster_devices,
+                                  .device_name = read->device_name,
                                   .vocabulary = read->vocabulary,
                                   .place = read->place,
                                   .beside = read->beside,

@@ -83,6 +83,7 @@ struct launch_read {
     /* Given by whoever reads: of the cluster that it shall run on; 0: unknown. Counts of nodes and devices of a
      * launcher that make fewer are taken for a script's own, which its user changes. */
     int64_t cluster_devices;
+    const char *device_name;            /* given likewise: of the cluster's first type; NULL: unknown */
     int64_t vocabulary;                 /* given likewise: words of its tokenizer, where it does not say; 0: unknown */
     struct shell_place place;           /* the same by nodes, for what scripts ask; 0: unknown */
     const struct launch_beside *beside; /* given likewise; NULL: a launch whose settings stand elsewhere is refused */

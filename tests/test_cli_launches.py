@@ -148,6 +148,10 @@ def megatron_words(folder):
     job = ("--cluster", "1x8:h100-sxm", "--vocab-size", 1024)
     expect("checkpoint-activations", 2, "use --recompute-granularity full --recompute-method uniform, which is what it did", "estimate", "--from", "megatron-lm", f"{WORDS} --checkpoint-activations", *job)
     expect("batch-divides", 2, "found: a batch of 16, micro-batches of 4 on 8 data-parallel ranks", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 4", *job)
+    launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024 --fp8-format hybrid --fp8-recipe mxfp8"
+    expect("mxfp8 before Blackwell", 2, "mxfp8: expected devices of compute capability 10.0, such as b200-sxm", "estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:h200-sxm")
+    result = run("estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:gb200")
+    check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
 main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, options_beside_a_launch, megatron_words)
