@@ -76,6 +76,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     heap_expect_much();
     if (!a->from && a->model)
         fail(err, "--model belongs to --from; the model is the operand");
+    if (!a->from && a->given.otherwise.vocabulary > 0)
+        fail(err, "--vocab-size belongs to --from; the model's own is in its file");
     if (err->kind || !inputs_can_write(a->output, err) ||
         !(a->from ? from_price(&from, &plan, &estimate, &in, &a->given, a->from, a->model, operands[0], err)
                   : given_price(&plan, &estimate, &in, &a->given, operands[0], err)) ||

@@ -1,6 +1,7 @@
 #include "cli/from.h"
 #include "base/num.h"
 #include "cli/aim.h"
+#include "cli/called_script.h"
 #include "cli/print.h"
 #include "cli/stages.h"
 #include "planner/estimate/estimate.h"
@@ -47,6 +48,19 @@ struct beside {
     const char **elsewhere; /* gets the path of the first that does not lie in the launch's folder */
 };
 
+/* Whether both lie below the folder that the command runs in, as in the project's that has the launch. */
+static bool are_both_here(const char *one, const char *other)
+{
+    char *here = realpath(".", NULL), *first = realpath(one, NULL), *second = realpath(other, NULL);
+    size_t length = here ? strlen(here) : 0;
+    bool good = here && first && second && strncmp(first, here, length) == 0 && strncmp(second, here, length) == 0 &&
+                first[length] == '/' && second[length] == '/';
+    free(here);
+    free(first);
+    free(second);
+    return good;
+}
+
 static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
                         size_t *length, bool *elsewhere, struct error *err)
 {
@@ -60,51 +74,11 @@ static bool read_beside(const struct launch_beside *way, struct arena *arena, co
     text_free(&path);
     if (kept && slash && access(kept, F_OK) != 0 && access(name, R_OK) == 0)
         kept = name; /* as whoever starts the launch from here finds it */
-    *elsewhere = kept && beside->launch && inputs_are_elsewhere(kept, beside->launch);
+    *elsewhere = kept && beside->launch && inputs_are_elsewhere(kept, beside->launch) &&
+                 !(kept == name && are_both_here(name, beside->launch));
     if (*elsewhere && !*beside->elsewhere) /* the next may be named by what stands there */
         *beside->elsewhere = kept;
     return kept ? launch_text(beside->in, kept, text, length, err) : fail_memory(err);
-}
-
-/* A shell's script with what it is given, as typed: [NAME=VALUE ...] [bash] SCRIPT [ARGUMENT ...]. Sets its path, and
- * the same as shell words before its first line; NULL where it is none. */
-static bool called_script(const char **path, const char **before, const char *launch, struct arena *arena,
-                          struct error *err)
-{
-    static const char blanks[] = " \t\n", ends[] = ";|&<>\n";
-    static const char *const shells[] = { "bash", "sh", "sbatch", "zsh", NULL };
-    const char *at = launch + strspn(launch, blanks), *assigned = at;
-    size_t length = strcspn(at, blanks);
-    while (length > 0 && memchr(at, '=', length) && at[0] != '-') { /* a variable of its environment */
-        at += length + strspn(at + length, blanks);
-        length = strcspn(at, blanks);
-    }
-    int given = (int)(at - assigned);
-    bool shell = false;
-    for (const char *const *name = shells; *name; name++)
-        shell = shell || (strlen(*name) == length && strncmp(at, *name, length) == 0);
-    if (shell) {
-        at += length + strspn(at + length, blanks);
-        length = strcspn(at, blanks);
-    }
-    const char *script = arena_strndup(arena, at, length);
-    *path = NULL;
-    if (!script)
-        return fail_memory(err);
-    bool named = shell || (length > 3 && strcmp(script + length - 3, ".sh") == 0) || strstr(script, ".slurm") ||
-                 strstr(script, ".sbatch");
-    if (!named || access(script, R_OK) != 0)
-        return true;
-    struct text words = { 0 };
-    at += length;
-    length = strcspn(at, ends);
-    while (at[length] == '\n' && length > 0 && at[length - 1] == '\\') /* the command goes on */
-        length += 1 + strcspn(at + length + 1, ends);
-    text_printf(&words, "%.*s%sset -- %.*s; ", given, assigned, given > 0 ? "; " : "", (int)length, at);
-    *before = words.failed ? NULL : arena_strndup(arena, words.data, words.length);
-    text_free(&words);
-    *path = script;
-    return *before || fail_memory(err);
 }
 
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
@@ -140,7 +114,10 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     from->read.beside = &beside.way;
     bool good = from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
     from->read.beside = NULL;
-    if (good || !elsewhere || err->kind != ERROR_INPUT)
+    size_t own = strlen(launch);
+    bool says_place = strncmp(err->message, launch, own) == 0 && err->message[own] == ':' &&
+                      err->message[own + 1] >= '0' && err->message[own + 1] <= '9'; /* in the launch itself */
+    if (good || !elsewhere || err->kind != ERROR_INPUT || says_place)
         return good;
     struct text quoted = { 0 };
     text_add_quoted(&quoted, elsewhere);
@@ -243,7 +220,8 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
             from->read.lacks);
     if (!name)
         return fail(err,
-                    "--model is missing: the launch does not describe the model; name a file or one of the zoo%s%s",
+                    "--model is missing: the launch does not describe the model%s; name a file or one of the zoo%s%s",
+                    from->read.other_model ? " by its sizes, hybrid or with an encoder as it is" : "",
                     from->read.unknown_count > 0 ? "; not understood: " : "",
                     from->read.unknown_count > 0 ? from->read.unknown[0] : "");
     if (from->read.adapter_config && !own) { /* of a Hugging Face configuration */

@@ -310,10 +310,34 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     return true;
 }
 
+/* Takes the Trainer's own words, fsdp: full_shard auto_wrap (transformers, training_args.py); of each strategy the
+ * number below, -1: none is said. Without auto_wrap or a class all blocks would be one, which is told. */
+static int take_trainers_fsdp(struct settings *settings)
+{
+    static const char *const words[] = { "full_shard", "shard_grad_op", "no_shard", "hybrid_shard" };
+    int strategy = -1;
+    bool wraps = false;
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        wraps = wraps || strstr(one->key, "layer_cls_to_wrap") || strstr(one->key, "auto_wrap_policy") ||
+                (strcmp(one->key, "fsdp") == 0 && strstr(one->value, "auto_wrap"));
+    }
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        if (strcmp(one->key, "fsdp") != 0)
+            continue;
+        for (int w = 0; w < 4; w++)
+            strategy = strstr(one->value, words[w]) ? w : strategy;
+        one->taken = wraps && !strstr(one->value, "offload");
+        one->unusual = !one->taken;
+    }
+    return strategy;
+}
+
 /* FSDP 1 shards the same weights as FSDP 2, of a block together, and is priced so where it shards all of them
  * (accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin; torch/distributed/fsdp/api.py, ShardingStrategy).
  */
-static bool read_first_fsdp(struct settings *settings, bool said, struct error *err)
+static bool read_first_fsdp(struct settings *settings, int trainers, bool said, struct error *err)
 {
     static const char *const strategies[] = { "FULL_SHARD",   "1", "SHARD_GRAD_OP",      "2", "NO_SHARD", "3",
                                               "HYBRID_SHARD", "4", "HYBRID_SHARD_ZERO2", "5", NULL },
@@ -331,16 +355,8 @@ static bool read_first_fsdp(struct settings *settings, bool said, struct error *
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
-    for (int i = 0; i < settings->count; i++) { /* the Trainer's, fsdp: full_shard auto_wrap (training_args.py) */
-        struct setting *one = &settings->list[i];
-        static const char *const words[] = { "full_shard", "shard_grad_op", "no_shard", "hybrid_shard" };
-        for (int w = 0; w < 4 && strcmp(one->key, "fsdp") == 0; w++)
-            if (strstr(one->value, words[w])) {
-                strategy = 2 * w;
-                has_strategy = true;
-            }
-        one->taken = one->taken || (strcmp(one->key, "fsdp") == 0 && !strstr(one->value, "offload"));
-    }
+    strategy = trainers >= 0 ? 2 * trainers : strategy;
+    has_strategy = has_strategy || trainers >= 0;
     if (!has_strategy)
         return fail(err, "%s: fsdp_version: expected 2, or 1 with fsdp_sharding_strategy FULL_SHARD; found %s",
                     settings->name, said ? "1" : "none, which is 1");
@@ -369,10 +385,11 @@ static bool read_fsdp(struct launch_read *out, bool *first, struct settings *set
         { "fsdp_activation_checkpointing_offload", .flag = &keep, .sections = of_fsdp },
         { "mixed_precision", .word = &type, .words = precisions, .said = &out->says_dtype },
     };
+    int trainers = take_trainers_fsdp(settings);
     if (!settings_read(settings, &kind, 1, err))
         return false;
     size_t passed = version == 1 ? 2 : 0; /* FSDP 1 has a strategy's name there, which read_first_fsdp() reads */
-    if ((version == 1 && !read_first_fsdp(settings, said, err)) ||
+    if ((version == 1 && !read_first_fsdp(settings, trainers, said, err)) ||
         !settings_read(settings, options + passed, sizeof options / sizeof *options - passed, err))
         return false;
     *first = version == 1;
@@ -422,6 +439,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         return false;
     if (said.recompute)
         launch->recompute = RECOMPUTE_BLOCK;
+    out->recompute_is_open = !said.recompute_said && launch->recompute == RECOMPUTE_NONE;
     launch->micro_batch = said.micro_said ? said.micro : launch->micro_batch;
     out->micro_batch_is_open = !said.micro_said;
     out->accumulation = said.accumulation_said ? said.accumulation : 0;

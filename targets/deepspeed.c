@@ -318,6 +318,7 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     struct launch *launch = &out->launch;
     static const char *const devices[] = { "none", "cpu", "nvme", NULL };
     int optimizer = 0, parameters = 0;
+    bool old_optimizer = false, old_parameters = false; /* names that are still taken (zero/config.py) */
     int64_t mics = 0, hpz = 1;
     double ahead = 1, live = 1; /* older versions of transformers wrote fractions for "auto" */
     const struct settings_option options[] = {
@@ -330,6 +331,8 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
         { "offload_param_device", .word = &parameters, .words = devices },
         { "deepspeed_config.offload_param_device", .word = &parameters, .words = devices },
         { "zero_optimization.offload_param.device", .word = &parameters, .words = devices },
+        { "zero_optimization.cpu_offload", .flag = &old_optimizer },
+        { "zero_optimization.cpu_offload_param", .flag = &old_parameters },
         { "zero_optimization.mics_shard_size", .integer = &mics, .least = -1, .most = MOST_DEGREE },
         { "zero_optimization.zero_hpz_partition_size", .integer = &hpz, .least = 1, .most = MOST_DEGREE },
         { "zero_optimization.stage3_prefetch_bucket_size", .real = &ahead },
@@ -337,6 +340,8 @@ static bool read_zero(struct launch_read *out, struct settings *settings, struct
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
+    optimizer = old_optimizer && optimizer == 0 ? 1 : optimizer;
+    parameters = old_parameters && parameters == 0 ? 1 : parameters;
     if (optimizer == 2 || parameters == 2)
         return fail(err, "%s: %s on NVMe is not planned; cpu is", settings->name,
                     optimizer == 2 ? "offload_optimizer: state" : "offload_param: weights");
@@ -531,7 +536,12 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     out->recompute_is_open = !again_said && !said.recompute_said;
     launch->sequence = sequence > 0 ? sequence : said.sequence;
     out->says_sequence = launch->sequence > 0;
-    launch->optimizer = said.optimizer;
+    bool own_optimizer = true; /* the CPU's AdamW in place of whatever the script has (accelerate, accelerator.py) */
+    const struct settings_option force = { "zero_force_ds_cpu_optimizer", .flag = &own_optimizer };
+    if (!settings_read(&settings, &force, 1, err))
+        return false;
+    if (!(launch->offload & OFFLOAD_OPTIMIZER) || !own_optimizer)
+        launch->optimizer = said.optimizer;
     static const char *const client[] = { "optimizer", NULL }; /* the user's own, which DeepSpeed wraps */
     out->beyond = client;
     launch->clip_norm = clip_said ? clip : said.clip_said || clips ? said.clip : 0;
@@ -548,7 +558,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         return fail(err, "%s: expected %s; found none", settings.name, expected);
     if (!trainer_refuse_left(out, &settings, "tensor_parallel.autotp_size and sequence_parallel_size", err))
         return false;
-    out->ignored_count += deepspeed_take_ignored(&settings, (int)launch->zero);
+    out->ignored_count += deepspeed_take_ignored(&settings, (int)launch->zero, json);
     return settings_say_something(&settings, expected, err) &&
            (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));
 }

@@ -4,8 +4,8 @@
 #include "targets/settings.h"
 
 /* Takes keys that have no effect, or of which the framework's facts have the value that they say, and gives their
- * number; zero: the stage. What says another value is left, so that it is not understood. */
-int deepspeed_take_ignored(struct settings *settings, int zero);
+ * number; zero: the stage. json: keys that are nearly others are told, which DeepSpeed ignores. What says another value is left, so that it is not understood. */
+int deepspeed_take_ignored(struct settings *settings, int zero, bool json);
 /* Names fields of ZeRO's configuration as files mostly do, stage3_max_live_parameters for max_live_parameters, and
  * fails at one that DeepSpeed does not know and that is nearly one of its own: it refuses them. */
 bool deepspeed_name_keys(struct settings *settings, struct error *err);

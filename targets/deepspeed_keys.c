@@ -1,5 +1,6 @@
-/* Which of DeepSpeed's keys say nothing that is priced. */
+/* DeepSpeed's keys: how they are called, and which of them say nothing that is priced. */
 #include "targets/deepspeed.h"
+#include "base/num.h"
 #include "targets/trainer.h"
 #include <string.h>
 
@@ -28,8 +29,9 @@ static const struct {
     { "zero_optimization.stage3_param_persistence_threshold", VALUES("<=10000000"), 3 }, /* larger weights stay whole */
 };
 
-/* Fields of DeepSpeedZeroConfig (DeepSpeed 0.19.8, runtime/zero/config.py), which forbids others; each that has stage3_
- * before it is taken without, too (populate_by_name of runtime/config_utils.py). */
+/* Fields of DeepSpeedZeroConfig (DeepSpeed 0.19.8, runtime/zero/config.py), which forbids others; those that have
+ * stage3_ before them are taken without, too (populate_by_name of runtime/config_utils.py), but for one that is called
+ * so. */
 static const char *const fields[] = { "stage",
                                       "contiguous_gradients",
                                       "reduce_scatter",
@@ -99,42 +101,84 @@ static const char *const tops[] = { "train_batch_size",
                                     "steps_per_print",
                                     "wall_clock_breakdown" };
 
-/* The field that a word is, or nearly is; NULL: neither. */
+#define LIST(...)                                                                                                      \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+/* The other sections that forbid what they do not know (offload_config.py, precision_config.py). */
+static const struct {
+    const char *prefix;
+    const char *const *fields;
+} sections[] = {
+    { "zero_optimization.offload_optimizer.",
+      LIST("device", "nvme_path", "buffer_count", "pin_memory", "pipeline_read", "pipeline_write", "fast_init", "ratio",
+           "super_offload", "cpuadam_cores_perc") },
+    { "zero_optimization.offload_param.",
+      LIST("device", "nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "pin_memory") },
+    { "bf16.", LIST("enabled", "immediate_grad_update", "check_grad_overflow", "bf16_master_weights_and_grads",
+                    "bf16_optimizer_states") },
+    { "fp16.", LIST("enabled", "auto_cast", "loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
+                    "consecutive_hysteresis", "min_loss_scale", "fp16_master_weights_and_grads") },
+};
+static const char section[] = "zero_optimization.", later[] = "stage3_";
+
+/* The field of ZeRO's configuration that a word is, with stage3_ or without; NULL: none. */
 static const char *field_of(const char *word)
 {
-    static const char later[] = "stage3_";
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(fields[i], word) == 0 ||
-            (strncmp(fields[i], later, strlen(later)) == 0 && strcmp(fields[i] + strlen(later), word) == 0))
+            (strncmp(fields[i], later, strlen(later)) == 0 && !strstr(fields[i], "fp16") &&
+             strcmp(fields[i] + strlen(later), word) == 0))
             return fields[i];
-    return text_nearest(word, fields, sizeof fields / sizeof *fields);
+    return NULL;
 }
 
-static bool is_field(const char *word, const char *field)
+static bool fail_slip(struct settings *settings, const struct setting *one, const char *prefix, const char *meant,
+                      struct error *err)
 {
-    size_t more = strlen(field) - strlen(word); /* unsigned: huge where the word is longer */
-    return strcmp(field, word) == 0 || (more == strlen("stage3_") && strcmp(field + more, word) == 0);
+    return setting_fail(settings, one, err, "DeepSpeed knows no such key, and refuses it: did you mean %s%s?", prefix,
+                        meant);
+}
+
+static bool check_sections(struct settings *settings, const struct setting *one, struct error *err)
+{
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        size_t length = strlen(sections[i].prefix), count = 0;
+        if (strncmp(one->key, sections[i].prefix, length) != 0 ||
+            settings_is_one_of(one->key + length, sections[i].fields))
+            continue;
+        while (sections[i].fields[count])
+            count++;
+        const char *meant = text_nearest(one->key + length, sections[i].fields, count);
+        if (meant)
+            return fail_slip(settings, one, sections[i].prefix, meant, err);
+    }
+    return true;
 }
 
 bool deepspeed_name_keys(struct settings *settings, struct error *err)
 {
-    static const char section[] = "zero_optimization.";
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
         struct text text = { 0 };
-        if (one->word || one->elsewhere || strncmp(one->key, section, strlen(section)) != 0)
+        if (one->word)
+            continue;
+        if (!one->elsewhere && !check_sections(settings, one, err))
+            return false;
+        if (strncmp(one->key, section, strlen(section)) != 0)
             continue;
         const char *key = one->key + strlen(section);
         size_t length = strcspn(key, ".");
-        const char *word = arena_strndup(settings->arena, key, length), *meant = word ? field_of(word) : NULL;
+        const char *word = arena_strndup(settings->arena, key, length), *field = word ? field_of(word) : NULL;
         if (!word)
             return fail_memory(err);
-        if (!meant || strcmp(meant, word) == 0)
+        const char *meant = field || one->elsewhere ? NULL : text_nearest(word, fields, sizeof fields / sizeof *fields);
+        if (meant)
+            return fail_slip(settings, one, section, meant, err);
+        if (!field || strcmp(field, word) == 0)
             continue;
-        if (!is_field(word, meant))
-            return setting_fail(settings, one, err, "DeepSpeed knows no such key, and refuses it: did you mean %s%s?",
-                                section, meant);
-        text_printf(&text, "%s%s%s", section, meant, key + length);
+        text_printf(&text, "%s%s%s", section, field, key + length);
         one->key = text.failed ? NULL : arena_strdup(settings->arena, text.data);
         text_free(&text);
         if (!one->key)
@@ -148,10 +192,14 @@ static void say_slips(struct settings *settings)
 {
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
-        bool left = !one->taken && !one->word && !one->elsewhere && !one->unusual && !strchr(one->key, '.');
-        const char *meant = left ? text_nearest(one->key, tops, sizeof tops / sizeof *tops) : NULL;
+        if (one->taken || one->word || one->elsewhere || one->unusual)
+            continue;
         struct text text = { 0 };
-        if (!meant || strcmp(meant, one->key) == 0)
+        size_t length = strcspn(one->key, ".");
+        const char *word = arena_strndup(settings->arena, one->key, length);
+        const char *meant = word ? text_nearest(word, tops, sizeof tops / sizeof *tops) : NULL;
+        size_t longer = meant ? (size_t)max_i64((int64_t)length, (int64_t)strlen(meant)) : 0;
+        if (!meant || strcmp(meant, word) == 0 || 2 * longer - length - strlen(meant) > 3) /* too unlike */
             continue;
         text_printf(&text, "%s (DeepSpeed ignores a key that it does not know: did you mean %s?)", one->value, meant);
         const char *said = text.failed ? NULL : arena_strdup(settings->arena, text.data);
@@ -160,7 +208,7 @@ static void say_slips(struct settings *settings)
     }
 }
 
-int deepspeed_take_ignored(struct settings *settings, int zero)
+int deepspeed_take_ignored(struct settings *settings, int zero, bool json)
 {
     static const char *const ignored[] = { "zero_optimization.overlap_comm",
                                            "zero_optimization.contiguous_gradients",
@@ -192,6 +240,7 @@ int deepspeed_take_ignored(struct settings *settings, int zero)
         if (zero >= priced[i].from_stage)
             settings_keep_unusual(settings, priced[i].key, priced[i].values);
     int taken = settings_take_all(settings, ignored) + trainer_take_ignored(settings);
-    say_slips(settings);
+    if (json)
+        say_slips(settings);
     return taken;
 }

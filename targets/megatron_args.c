@@ -497,6 +497,9 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
                                       "which is what it did" },
         { "--activations-checkpoint-method", "--recompute-granularity full --recompute-method" }
     };
+    /* State-space and other hybrid layers; language models with an encoder of images. */
+    static const char *const others[] = { "--is-hybrid-model", "--hybrid-", "--language-model-type",
+                                          "--vision-model-type" };
     struct megatron_launcher launcher = { 0 };
     bool inside = false; /* behind the program that takes Megatron-LM's own */
     for (int i = 0; i < count; i++) {
@@ -540,7 +543,11 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
             return error_within(err, "%s", name);
         if (strcmp(words[i], "--use-rotary-position-embeddings") == 0)
             args->position = "rope";
+        for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+            out->other_model = out->other_model || strncmp(words[i], others[o], strlen(others[o])) == 0;
     }
+    if (args->decoder_sequence > 0) /* --seq-length is the encoder's then */
+        args->sequence = args->decoder_sequence;
     if (args->padded_vocabulary > 0) /* the model's, whatever is said beside it (argument_utils.py) */
         args->vocabulary = args->padded_vocabulary;
     if (megatron_launcher_devices(&launcher) > 0)

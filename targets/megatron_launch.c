@@ -550,8 +550,9 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
     l->chunk_group = l->chunks > 1 && args->group != args->pipeline ? args->group : 0;
     struct megatron_args described = *args;
     described.vocabulary = described.vocabulary > 0 ? described.vocabulary : out->vocabulary;
-    out->model = megatron_model(&described, "megatron", err);
-    if (!out->model && args->layers > 0 && args->hidden > 0 && args->heads > 0 && described.vocabulary == 0)
+    out->model = out->other_model ? NULL : megatron_model(&described, "megatron", err);
+    if (!out->model && !out->other_model && args->layers > 0 && args->hidden > 0 && args->heads > 0 &&
+        described.vocabulary == 0)
         out->lacks = "--vocab-size, which its tokenizer knows";
     bool ok = out->model || !err || !err->kind || error_within(err, "%s", name); /* without sizes there is none */
     if (ok && mask_operators(out, err) && check_rules(out, name, err))

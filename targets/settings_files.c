@@ -186,7 +186,7 @@ static bool read_yaml(struct scan *scan)
             if (depth == SETTINGS_DEPTH)
                 return scan_fail(scan, "expected at most %d mappings within each other, found more", SETTINGS_DEPTH);
             level[depth].indent = indent;
-            level[depth].lists = false;
+            level[depth].lists = depth > 0 && level[depth - 1].lists;
             level[depth++].path = key;
         } else if (depth > 0 && level[depth - 1].lists) {
             is_new = settings_add(scan->settings, key.name, key.length, scan->buffer.data ? scan->buffer.data : "",

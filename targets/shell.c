@@ -207,6 +207,12 @@ static bool steer(struct shell *s, const struct shell_words *words)
         s->success = strcmp(words->words[1], "0") == 0;
     if (!understood && !shell_note_command(s, words, "taken as false"))
         return false;
+    bool ends = words->count > 1 && strcmp(words->words[0], "exit") == 0 && strcmp(words->words[1], "0") != 0;
+    bool reads = words->count > 0 && strcmp(words->words[0], "getopts") == 0;
+    if ((ends || reads) && !shell_note_command(s, words,
+                                               ends ? "the script ends here, and what follows is read all the same"
+                                                    : "options of the script are not read so"))
+        return false;
     bool sets = words->count > 1 && strcmp(words->words[0], "set") == 0 && strcmp(words->words[1], "--") == 0;
     sets = sets && (words->count > 2 || !s->unknown); /* of what is unknown nothing may be left */
     if (sets)
@@ -301,7 +307,8 @@ static bool simple_command(struct shell *s, bool active)
     }
     if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
         return steer(s, &words) && shell_read_names(s, &words, between);
-    return steer(s, &words) && shell_note_dropped(s, &words) && call(s, &words, &called) && (called || finish_command(s, &words));
+    return steer(s, &words) && shell_note_dropped(s, &words) && call(s, &words, &called) &&
+           (called || finish_command(s, &words));
 }
 
 /* One item of case: patterns, and commands that run where none ran before them and one of the patterns fits. */
@@ -372,6 +379,8 @@ struct branch {
     bool outer, taken, active;  /* whether the command runs; a branch of it was taken; what stands here runs */
     bool inverted;              /* of until */
     struct shell_memory memory; /* of a subshell that runs: what it leaves as it was */
+    const char *again;          /* the condition of a loop over arguments, such as while [ $# -gt 0 ]; NULL: none */
+    int line, left;             /* its line; how often it may still run */
 };
 struct branches {
     struct branch of[MOST_BRANCHES];
@@ -414,7 +423,7 @@ static enum closer closes(const struct shell *s, int *length)
 }
 
 /* Handles a word of control at the beginning of a command, which runs or is skipped; *found: it was one. *ran: whether
- * the command that ends here did. A loop whose condition holds, or that has none, runs once. */
+ * the command that ends here did. A loop that counts arguments runs as long as its condition holds, others once. */
 static bool control(struct shell *s, struct branches *branches, bool runs, bool *found, bool *ran)
 {
     struct branch *top = &branches->of[branches->depth];
@@ -431,6 +440,11 @@ static bool control(struct shell *s, struct branches *branches, bool runs, bool 
         if (runs && closer == CLOSER_PARENTHESIS && !shell_remember(s, &top->memory))
             return false;
         s->p += length;
+        if (runs && closer == CLOSER_DONE && !list && shell_counts_arguments(s)) {
+            top->again = s->p;
+            top->line = s->line;
+            top->left = s->arguments->count;
+        }
         bool never = false;
         if (list && !shell_loop(s, runs, &never))
             return false;
@@ -441,6 +455,11 @@ static bool control(struct shell *s, struct branches *branches, bool runs, bool 
         if (closer != top->closer)
             return true;
         *ran = top->outer;
+        if (top->again && top->active && top->left-- > 0 && !s->returned) {
+            s->p = top->again;
+            s->line = top->line;
+            return true;
+        }
         if (top->outer && (closer == CLOSER_FI || closer == CLOSER_DONE) && !top->taken)
             s->success = true;
         shell_recall(s, &top->memory);

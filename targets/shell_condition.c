@@ -177,6 +177,14 @@ bool shell_note_dropped(struct shell *s, const struct shell_words *words)
                       s->line);
 }
 
+bool shell_counts_arguments(const struct shell *s)
+{
+    const char *p = s->p;
+    while (s->arguments && s->end - p >= 2 && *p != '\n' && (p[0] != '$' || p[1] != '#'))
+        p++;
+    return s->arguments && s->end - p >= 2 && *p == '$';
+}
+
 bool shell_note_command(struct shell *s, const struct shell_words *words, const char *instead)
 {
     struct text text = { 0 };

@@ -105,6 +105,8 @@ bool shell_arithmetic_command(struct shell *s, bool runs, bool *found);
 bool shell_loop(struct shell *s, bool runs, bool *never);
 /* What the command would say: a test what it finds, all others success. *understood: else it is false. */
 bool shell_succeeds(const char *const *words, int count, bool *understood);
+/* Whether the condition that begins here counts arguments, $#, before the line ends. */
+bool shell_counts_arguments(const struct shell *s);
 /* Says of the command that it was not understood, and what stands in its place: "taken as false". */
 bool shell_note_command(struct shell *s, const struct shell_words *words, const char *instead);
 /* Whether [[ is open, in which signs are words, as a regular expression is; reads one of these. */

@@ -94,6 +94,7 @@ struct launch_read {
     int64_t
         rank_batch; /* sequences of a data rank in a step, from which the batch follows; 0: it is said, or unknown */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
+    bool other_model;      /* words that are not understood make another model of the sizes, which then describe none */
     const char *lacks;     /* the only thing that these do not say of it: "--vocab-size, ..."; NULL: more, or none */
     int64_t devices;       /* 0: not said */
     int64_t accumulation;  /* micro-batches of a data rank in a step, as the launch states them; 0: it does not */

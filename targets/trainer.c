@@ -186,16 +186,17 @@ void trainer_arguments(struct text *out, const struct launch *launch, bool check
         text_printf(out, " --optim %s", optim_of(&launch->optimizer));
 }
 
-/* Whether it is a configuration of LLaMA-Factory: its stage and template are no words of others. */
+/* Whether it is a configuration of LLaMA-Factory, by words that stand together nowhere else. */
 static bool names_llama_factory(const struct settings *settings)
 {
-    bool stage = false, template = false;
+    static const char *const others[] = { "template", "finetuning_type", "cutoff_len", NULL };
+    bool stage = false, other = false;
     for (int i = 0; i < settings->count; i++) {
         const struct setting *one = &settings->list[i];
         stage = stage || (!one->word && strcmp(one->key, "stage") == 0);
-        template = template || (!one->word && strcmp(one->key, "template") == 0);
+        other = other || (!one->word && settings_is_one_of(one->key, others));
     }
-    return stage && template;
+    return stage && other;
 }
 
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err)
@@ -205,6 +206,12 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
     *out = (struct trainer_said){ .micro = 1, .accumulation = 1, .clip = 1 };
     for (int i = 0; i < OPTIMS; i++)
         names[i] = optims[i].name;
+    static const char *const elsewhere[] = { "offload", "offload_disk", "unsloth", NULL };
+    struct setting *again = NULL;
+    for (int i = 0; i < settings->count; i++)
+        if (strcmp(settings->list[i].key, "gradient_checkpointing") == 0)
+            again = &settings->list[i];
+    bool plain = !again || !settings_is_one_of(again->value, elsewhere);
     const struct settings_option options[] = {
         { "optim", .word = &optim, .words = names },
         { "per_device_train_batch_size", .integer = &out->micro, .least = 1, .most = MOST_COUNT,
@@ -227,13 +234,16 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
         { "gradient_accumulation_steps", .integer = &out->accumulation, .least = 1, .most = MOST_COUNT,
           .said = &out->accumulation_said },
         { "max_grad_norm", .real = &out->clip, .said = &out->clip_said },
-        { "gradient_checkpointing", .flag = &out->recompute, .said = &out->recompute_said },
+        { plain ? "gradient_checkpointing" : "", .flag = &out->recompute, .said = &out->recompute_said },
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
-    if (names_llama_factory(
-            settings)) { /* computes blocks again unless it is told not to (model_utils/checkpointing.py) */
-        bool off = false;
+    if (!plain) { /* axolotl's: what is kept goes elsewhere, too, which is told */
+        out->recompute = out->recompute_said = true;
+        again->unusual = true;
+    }
+    if (names_llama_factory(settings)) {
+        bool off = false; /* blocks are computed again unless it is told not to (model_utils/checkpointing.py) */
         const struct settings_option option = { "disable_gradient_checkpointing", .flag = &off };
         if (!settings_read(settings, &option, 1, err))
             return false;
@@ -313,6 +323,16 @@ static const struct {
 
 int trainer_take_ignored(struct settings *settings)
 {
+    static const char *const whole[] = { "stage",
+                                         "template",
+                                         "packing",
+                                         "sample_packing",
+                                         "flash_attn",
+                                         "flash_attention",
+                                         "attn_implementation",
+                                         "finetuning_type",
+                                         "tf32",
+                                         NULL };
     static const char *const ignored[] = { "model",
                                            "output_dir",
                                            "max_steps",
@@ -345,16 +365,12 @@ int trainer_take_ignored(struct settings *settings)
                                            "use_cpu",
                                            "bf16",
                                            "fp16",
-                                           "tf32",
                                            "trust_remote_code",
                                            "base_model",
                                            "tokenizer",
                                            "special_tokens",
                                            "chat_template",
-                                           "template",
-                                           "stage",
                                            "do_",
-                                           "finetuning_type",
                                            "max_samples",
                                            "num_epochs",
                                            "val_",
@@ -369,10 +385,6 @@ int trainer_take_ignored(struct settings *settings)
                                            "run_name",
                                            "wandb_",
                                            "hub_",
-                                           "flash_att",
-                                           "attn_implementation",
-                                           "packing",
-                                           "sample_packing",
                                            "pad_to_sequence_len",
                                            "gradient_checkpointing_kwargs",
                                            "use_reentrant",
@@ -381,7 +393,15 @@ int trainer_take_ignored(struct settings *settings)
                                            NULL };
     for (size_t i = 0; i < sizeof priced / sizeof *priced; i++)
         settings_keep_unusual(settings, priced[i].key, priced[i].values);
-    return settings_take_all(settings, ignored);
+    int taken = settings_take_all(settings, ignored);
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        if (!one->taken && !one->word && !one->unusual && settings_is_one_of(one->key, whole)) {
+            one->taken = true;
+            taken++;
+        }
+    }
+    return taken;
 }
 
 bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context)

@@ -16,16 +16,18 @@ static bool is_above_zero(const struct setting *one)
     return one->empty || (text_read_double(one->value, strlen(one->value), &value) && value > 0);
 }
 
-/* Whether the setting says that adapters are trained: DeepSpeed-Chat's lora_dim, PEFT's, axolotl's and LLaMA-Factory's
- * names, the last of which has ranks also where it trains all weights, or freezes some. */
-static bool says_adapters(const struct setting *one, bool trains_all)
+/* Whether a kind or a flag says that adapters are trained, as PEFT, axolotl and LLaMA-Factory call them; *none: that
+ * they are not. A rank alone says nothing of that: some stand in files that train all weights. */
+static bool says_adapters(const struct setting *one, bool *none)
 {
-    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL }, *const none[] = {
+    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL }, *const no[] = {
         "none", "null", "full", "freeze", "false", "no", "off", "0", "", NULL
     };
-    return (settings_is_one_of(one->key, ranks) && !trains_all && is_above_zero(one)) ||
-           ((settings_is_one_of(one->key, kinds) || settings_is_one_of(one->key, flags)) &&
-            !settings_is_one_of(one->value, none));
+    if (!settings_is_one_of(one->key, kinds) && !settings_is_one_of(one->key, flags))
+        return false;
+    bool says = !settings_is_one_of(one->value, no);
+    *none = *none || !says;
+    return says;
 }
 
 /* Names that stand as q_proj,v_proj, ["q_proj", "v_proj"], or one; *all: among them "all", which is all-linear. Writes
@@ -42,8 +44,9 @@ static int modules(struct json_writer *w, const char *value, bool *all)
         memcpy(name, value, length);
         name[length] = '\0';
         *all = *all || strcmp(name, "all") == 0 || strcmp(name, "all-linear") == 0;
+        const char *dot = strrchr(name, '.'); /* PEFT goes by how names end */
         if (w)
-            json_write_string(w, name);
+            json_write_string(w, dot ? dot + 1 : name);
         count++;
     }
     return count;
@@ -75,9 +78,10 @@ static bool note_narrow(struct settings *settings, struct error *err)
 static bool describe(struct launch_read *out, struct settings *settings, struct error *err)
 {
     struct json_writer w = { 0 };
-    int64_t rank = 8; /* PEFT's own, and LLaMA-Factory's */
+    int64_t rank = 0;
     double alpha = 16, dropout = 0;
-    bool all = false;
+    bool all = false, factory = false, peft = false;
+    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL };
     int count = 0;
     const struct settings_option options[] = {
         { "lora_dim", .integer = &rank, .least = 1, .most = 1 << 16 },
@@ -89,25 +93,44 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        factory = factory || strcmp(one->key, "finetuning_type") == 0;
+        peft = peft || strcmp(one->key, "peft_type") == 0;
+        one->taken = one->taken || settings_is_one_of(one->key, kinds) || settings_is_one_of(one->key, flags);
+    }
+    rank = rank == 0 && (factory || peft) ? 8 : rank; /* LLaMA-Factory's own, and PEFT's; others have others */
+    if (rank == 0)
+        return true;
     json_begin_object(&w);
     json_put_string(&w, "peft_type", "LORA");
     json_put_int(&w, "r", rank);
     json_put_double(&w, "lora_alpha", alpha > 0 ? alpha : 16);
     json_put_double(&w, "lora_dropout", dropout);
-    for (int i = 0; i < settings->count; i++) {
+    bool names = false;
+    for (int i = 0; i < settings->count; i++) { /* words behind an option are more of its list */
         struct setting *one = &settings->list[i];
-        bool here = !one->word && settings_is_one_of(one->key, targets_of);
-        count += here ? modules(NULL, one->value, &all) : 0;
-        all = all || strcmp(one->key, "finetuning_type") == 0; /* LLaMA-Factory's own */
-        one->taken = one->taken || here || settings_is_one_of(one->key, kinds);
+        names = one->word ? names : settings_is_one_of(one->key, targets_of);
+        if (names && strpbrk(one->value, "*\\|+?^$("))
+            return setting_fail(settings, one, err,
+                                "expected names of matrices, such as q_proj,v_proj, or all-linear, found the pattern "
+                                "%.60s",
+                                one->value);
+        count += names ? modules(NULL, one->value, &all) : 0;
+        one->taken = one->taken || names;
     }
+    all = all || (factory && count == 0); /* LLaMA-Factory's own, where nobody names matrices */
     if (all)
         json_put_string(&w, "target_modules", "all-linear");
     else
         json_begin_array_at(&w, "target_modules");
-    for (int i = 0; i < settings->count && !all; i++)
-        if (!settings->list[i].word && settings_is_one_of(settings->list[i].key, targets_of))
-            modules(&w, settings->list[i].value, &all);
+    names = false;
+    for (int i = 0; i < settings->count && !all; i++) {
+        const struct setting *one = &settings->list[i];
+        names = one->word ? names : settings_is_one_of(one->key, targets_of);
+        if (names)
+            modules(&w, one->value, &all);
+    }
     if (!all)
         json_end_array(&w);
     json_end_object(&w);
@@ -118,27 +141,44 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
     return good || fail_memory(err);
 }
 
+/* Takes what stands beside the kinds where all weights are trained. */
+static void take_unused(struct settings *settings)
+{
+    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL };
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        one->taken =
+            one->taken ||
+            (!one->word && (strncmp(one->key, "lora_", strlen("lora_")) == 0 || settings_is_one_of(one->key, flags)));
+    }
+}
+
 bool trainer_note_adapters(struct launch_read *out, struct settings *settings, struct error *err)
 {
-    static const char *const all[] = { "full", "freeze", NULL }, *const none[] = { "lora", "qlora", "LORA", NULL };
-    bool trains_all = false, other = false;
+    static const char *const loras[] = { "lora", "qlora", "LORA", NULL };
+    bool none = false, said = false, other = false;
+    const struct setting *first = NULL;
     for (int i = 0; i < settings->count; i++) {
         const struct setting *one = &settings->list[i];
-        trains_all = trains_all || (strcmp(one->key, "finetuning_type") == 0 && settings_is_one_of(one->value, all));
-    }
-    for (int i = 0; i < settings->count; i++) {
-        const struct setting *one = &settings->list[i];
-        if (one->taken || one->word || !says_adapters(one, trains_all))
+        bool kind = settings_is_one_of(one->key, kinds);
+        if (one->taken || one->word)
             continue;
-        other = other || (settings_is_one_of(one->key, kinds) && !settings_is_one_of(one->value, none));
-        if (out->adapters)
-            continue;
-        struct text words = { 0 };
-        text_printf(&words, "%s:%d:%d: %s", one->file, one->line, one->column, one->key);
-        out->adapters = words.failed ? NULL : arena_strdup(settings->arena, words.data);
-        text_free(&words);
-        if (!out->adapters)
-            return fail_memory(err);
+        bool here = says_adapters(one, &none), rank = settings_is_one_of(one->key, ranks) && is_above_zero(one);
+        said = said || here;
+        other = other || (here && kind && !settings_is_one_of(one->value, loras));
+        first = !first && (here || rank) ? one : first;
     }
-    return note_narrow(settings, err) && (!out->adapters || other || describe(out, settings, err));
+    if (!note_narrow(settings, err))
+        return false;
+    if (none && !said)
+        take_unused(settings);
+    if (!first || (none && !said))
+        return true;
+    struct text words = { 0 };
+    text_printf(&words, "%s:%d:%d: %s", first->file, first->line, first->column, first->key);
+    out->adapters = words.failed ? NULL : arena_strdup(settings->arena, words.data);
+    text_free(&words);
+    if (!out->adapters)
+        return fail_memory(err);
+    return !said || other || describe(out, settings, err);
 }

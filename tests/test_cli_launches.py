@@ -31,15 +31,26 @@ def script_with_arguments(folder):
 
     expect("without arguments", 2, 'or give the script with its arguments, "bash SCRIPT ARGUMENTS"', "estimate", "--from", "megatron-lm", script, "--cluster", "1x8:h100-sxm")
     for words, nodes, micro_batch, tensor, stages in ((f"bash {script} small 2 4", 1, 2, 4, 1), (f"{script} small 1 2 2", 1, 1, 2, 2), (f"NODES=2 sh {script} small 1 4 2 | tee log", 2, 1, 4, 2),
-                                                      (f"sbatch {script} \\\n small 4 \\\n 4", 1, 4, 4, 1)):
+                                                      (f"sbatch {script} \\\n small 4 \\\n 4", 1, 4, 4, 1),
+                                                      (f"bash {script} small 1 4 2>&1 | tee log", 1, 1, 4, 1), (f"bash {script} small 1 2 2 'a|b' \"c;d\" # two", 1, 1, 2, 2), (f'A="b c" bash "{script}" small 1 2', 1, 1, 2, 1),
+                                                      (f"env B=1 nohup /bin/bash -eo pipefail {script} small 1 4", 1, 1, 4, 1), (f"sbatch --account=x --nodes 1 {script} small 1 4", 1, 1, 4, 1)):
         found = job(words, nodes)
         check(f"{words}: {(micro_batch, tensor, stages)}", found == (micro_batch, tensor, stages), found)
+    loop = folder / "loop.sh"
+    loop.write_text("TENSOR=1\nSTAGES=1\nwhile [ $# -gt 0 ]; do\n  case $1 in\n    --tp) TENSOR=$2; shift 2;;\n    --pp) STAGES=$2; shift 2;;\n    *) shift;;\n  esac\ndone\n"
+                    f"if [ $TENSOR -gt 2 ]; then exit 1; fi\ntorchrun --nproc_per_node 8 pretrain_gpt.py {WORDS} --vocab-size 1000 --micro-batch-size 1 "
+                    "--tensor-model-parallel-size $TENSOR --pipeline-model-parallel-size $STAGES\n")
+    for words, tensor, stages in (("--tp 2 --pp 4", 2, 4), ("--x --pp 2", 1, 2), ("", 1, 1)):
+        found = job(f"bash {loop} {words}")
+        check(f"a loop over arguments {words}", found == (1, tensor, stages), found)
+    ends = run("estimate", "--from", "megatron-lm", f"bash {loop} --tp 4", "--cluster", "1x8:h100-sxm")
+    check("a script that ends", ends.returncode == 0 and "exit 1 (line 10: the script ends here, and what follows is read all the same)" in ends.stdout + ends.stderr, ends)
     bad = run("estimate", "--from", "megatron-lm", f"bash {script} small 2 3x", "--cluster", "1x8:h100-sxm")
     check("a bad argument", bad.returncode == 2 and f"{script}: --tensor-model-parallel-size: expected a whole number, found \"3x\"" in bad.stderr, bad)
     broken = folder / "broken.sh"
     broken.write_text("#!/bin/sh\necho ${A\n")
     expect("places are the file's", 2, f"{broken}:2: .. that ends nowhere", "estimate", "--from", "megatron-lm", f"sh {broken} a b", "--cluster", "1x8:h100-sxm")
-    expect("no such script", 2, "expected a command with arguments of Megatron-LM", "estimate", "--from", "megatron-lm", f"bash {folder}/none.sh 1 2", "--cluster", "1x8:h100-sxm")
+    expect("no such script", 2, "none.sh: cannot read this script", "estimate", "--from", "megatron-lm", f"bash {folder}/none.sh 1 2", "--cluster", "1x8:h100-sxm")
 
 
 def vocabulary_beside_a_launch(folder):
@@ -50,6 +61,7 @@ def vocabulary_beside_a_launch(folder):
     check("vocabulary given", result.returncode == 0 and '"vocab_size": 50304' in result.stdout, result)
     expect("vocabulary said twice", 2, "--vocab-size: the launch says 1000 itself", *job[:3], f"{WORDS} --vocab-size 1000", *job[4:], "--vocab-size", 2000)
     expect("vocabulary beside --model", 2, "--vocab-size: --model has one", *job, "--vocab-size", 2000, "--model", "gpt2")
+    expect("vocabulary without a launch", 2, "--vocab-size belongs to --from", "estimate", "gpt2", "--cluster", "1x8:h100-sxm", "--batch", 8, "--vocab-size", 99)
     expect("vocabulary alone", 2, "--vocab-size: the launch leaves more open: --model says all", *job[:3], "--micro-batch-size 2", *job[4:], "--vocab-size", 2000)
 
 
@@ -67,6 +79,15 @@ def deepspeed_keys(folder):
     check("a slip in a field", slip.returncode == 2 and f"{settings}:1:" in slip.stderr and "did you mean zero_optimization.overlap_comm?" in slip.stderr, slip)
     slip = estimate({}, gradient_accumulation_step=4)
     check("a slip at the top", slip.returncode == 0 and "gradient_accumulation_step = 4 (DeepSpeed ignores a key that it does not know: did you mean gradient_accumulation_steps?)" in slip.stdout + slip.stderr, slip)
+    for zero, meant in (({"offload_optimizer": {"devise": "cpu"}}, "zero_optimization.offload_optimizer.device"), ({"cpu_offload": True, "offload_param": {"devices": "cpu"}}, "zero_optimization.offload_param.device")):
+        slip = estimate(zero)
+        check(f"a slip below {meant}", slip.returncode == 2 and f"did you mean {meant}?" in slip.stderr, slip)
+    slip = estimate({}, bf16={"enable": True})
+    check("a slip below bf16", slip.returncode == 2 and "did you mean bf16.enabled?" in slip.stderr, slip)
+    slip = estimate({}, zero_optimisation={"stage": 3})
+    check("a section that is ignored", slip.returncode == 0 and "did you mean zero_optimization?" in slip.stdout + slip.stderr, slip)
+    old = estimate({"cpu_offload": True})
+    check("the old name of offload_optimizer", old.returncode == 0 and "optimizer" in json.dumps(json.loads(old.stdout)["decisions"]["layers"][0].get("offload", "")), old)
     other = estimate({"brand_new_thing": 1})
     check("a field of another release", other.returncode == 0 and "zero_optimization.brand_new_thing" in other.stdout + other.stderr, other)
 
@@ -113,7 +134,7 @@ def trainers_configurations(folder):
             result = estimate(AXOLOTL + own + words, target=target)
             shown = run("estimate", "--from", target, "runs/a.yaml", "--model", model, "--cluster", "1x8:h100-sxm", cwd=folder).stdout
             check(f"{target} {words}: {trained} trained", result.returncode == 0 and f" {trained} of them trainable" in shown and "lora" not in str(json.loads(result.stdout)["launch"]["not_understood"]), shown or result)
-    factory = "stage: sft\ntemplate: x\nfinetuning_type: full\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\ndeepspeed: deepspeed_configs/zero2.json\n"
+    factory = "stage: pt\nfinetuning_type: full\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\ndeepspeed: deepspeed_configs/zero2.json\n"
     for words, again in (("", True), ("disable_gradient_checkpointing: true\n", False)):  # what LLaMA-Factory does of itself
         result = estimate(factory + words)
         layers = json.loads(result.stdout)["decisions"]["layers"] if result.returncode == 0 else [{}]
@@ -126,6 +147,24 @@ def trainers_configurations(folder):
         check(f"gradient_clipping {clipping}", (plan.get("clip_norm") or None) == norm and all(layer["recompute"] == "block" for layer in plan["layers"]), result)
     result = run("estimate", "--from", "deepspeed", settings, "--model", model, "--cluster", "1x8:h100-sxm", "--batch", 8, "--recompute", "selective")
     check("--recompute selective", result.returncode == 2 and "expected none or full of such a launch" in result.stderr, result)
+    for words, trained in (("finetuning_type: lora\nlora_target: q_proj,v_proj\nlora_rank: 16\n", attention), ("adapter: lora\nlora_r: 16\nlora_target_modules: [self_attn.q_proj, self_attn.v_proj]\n", attention)):
+        result = estimate(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\n" + words)
+        launch_of = run("estimate", "--from", "deepspeed", "runs/a.yaml", "--model", model, "--cluster", "1x8:h100-sxm", cwd=folder)
+        check(f"{words}: {trained} trained", f" {trained} of them trainable" in launch_of.stdout, launch_of)
+    typed = f"deepspeed --num_gpus 8 t.py --deepspeed {folder}/deepspeed_configs/zero2.json --per_device_train_batch_size 1 --max_length 512"
+    for words, count in ((f"{typed} --use_peft --lora_r 16 --lora_target_modules q_proj v_proj", attention), (f"{typed} --use_peft false --lora_r 8 --lora_target_modules q_proj", None)):
+        result = run("estimate", "--from", "deepspeed", words, "--model", model, "--cluster", "1x8:h100-sxm")
+        check(f"typed: {count} trained", result.returncode == 0 and (f" {count} of them trainable" in result.stdout if count else "trainable" not in result.stdout) and "lora" not in result.stdout, result)
+    alone = estimate(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\nlora_r: 64\nlora_target_linear: true\n")
+    check("a rank alone", alone.returncode == 2 and "lora_r: the launch trains adapters" in alone.stderr, alone)
+    pattern = estimate(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\nadapter: lora\nlora_r: 8\nlora_target_modules: 'model.layers.[0-9]+.mlp'\n")
+    check("a pattern of matrices", pattern.returncode == 2 and "expected names of matrices, such as q_proj,v_proj, or all-linear" in pattern.stderr, pattern)
+    offload = folder / "deepspeed_configs" / "offload.json"
+    bytes_of = {}
+    for forced in (True, False):  # accelerate puts the CPU's AdamW in the place of others, unless it is told not to
+        offload.write_text(json.dumps({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": True}, "zero_force_ds_cpu_optimizer": forced}))
+        bytes_of[forced] = "8bit" in json.dumps(json.loads(estimate(AXOLOTL + "deepspeed: deepspeed_configs/offload.json\n").stdout)["decisions"])
+    check("optimizers on hosts", bytes_of == {True: False, False: True}, bytes_of)
     launch.write_text(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n")
     result = run("estimate", "--from", "deepspeed", "runs/a.yaml", "--model", "tiny-llama", "--cluster", "1x8:h100-sxm", cwd=folder)
     check("adapters of no Hugging Face model", result.returncode == 2 and "name its Hugging Face config.json, which gets those of the launch" in result.stderr, result)
@@ -148,6 +187,8 @@ def megatron_words(folder):
     job = ("--cluster", "1x8:h100-sxm", "--vocab-size", 1024)
     expect("checkpoint-activations", 2, "use --recompute-granularity full --recompute-method uniform, which is what it did", "estimate", "--from", "megatron-lm", f"{WORDS} --checkpoint-activations", *job)
     expect("batch-divides", 2, "found: a batch of 16, micro-batches of 4 on 8 data-parallel ranks", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 4", *job)
+    for word in ("--is-hybrid-model", "--language-model-type mistral_7b"):
+        expect(f"another model: {word}", 2, "the launch does not describe the model by its sizes, hybrid or with an encoder as it is", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 2 {word}", "--cluster", "1x8:h100-sxm")
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024 --fp8-format hybrid --fp8-recipe mxfp8"
     expect("mxfp8 before Blackwell", 2, "mxfp8: expected devices of compute capability 10.0, such as b200-sxm", "estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:h200-sxm")
     result = run("estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:gb200")

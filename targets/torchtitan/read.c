@@ -396,6 +396,14 @@ static bool read_rest(struct titan_reading *r)
     bool split = launch->pipeline > 1 && launch->schedule == SCHEDULE_zb_v;   /* pytorch#161904 */
     compile = compile && (!components || strstr(components->value, "model")); /* that of the loss has no price */
     r->out->says_dtype = true;
+    if (r->fp8 && type != 0 && stored != 0) {
+        r->fp8 = TITAN_FP8_NONE;
+        if (!titan_leave_converters(r, "not priced beside training.mixed_precision_param float32"))
+            return false;
+    }
+    if (r->fp8 && !compile &&
+        !titan_leave_converters(r, "priced as torch.compile fuses its casts, which is not enabled: takes longer"))
+        return false;
     launch->dtype = type != 0 && stored != 0 ? DTYPE_FP32 : r->fp8 ? DTYPE_FP8 : DTYPE_BF16;
     launch->optimizer = stored == 0 ? titan_narrow : launch->optimizer;
     r->out->framework = !compile                        ? "torchtitan"
@@ -407,8 +415,8 @@ static bool read_rest(struct titan_reading *r)
                     r->settings.name, "compile.enable false, or Interleaved1F1B");
     if (async && !compile)
         return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable", r->settings.name);
-    if (r->form == TITAN_OPTIONS && launch->pipeline > 1 && !graphs_off)
-        return fail(r->err, "%s: pipeline_parallel_degree %lld: expected --training.disable_cuda_graphs with it",
+    if (r->form != TITAN_TOML && launch->pipeline > 1 && !graphs_off)
+        return fail(r->err, "%s: pipeline_parallel_degree %lld: expected training.disable_cuda_graphs with it",
                     r->settings.name, (long long)launch->pipeline);
     launch->offload = offload && launch->zero == 3 ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : OFFLOAD_NONE;
     return true;

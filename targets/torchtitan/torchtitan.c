@@ -204,6 +204,15 @@ static bool dtype_is_known(const struct launch *launch, const struct launch_cont
     (void)context;
     return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP32 || launch->dtype == DTYPE_FP8;
 }
+/* Products with an extent that is no multiple of 16 would stay in 16 bit. */
+static bool widths_convert(const struct launch *launch, const struct launch_context *context)
+{
+    struct decoder d = { 0 };
+    if (context->model)
+        d = decoder_of(context->model);
+    return launch->dtype != DTYPE_FP8 || (d.hidden % 16 == 0 && d.inner % 16 == 0 && d.expert_inner % 16 == 0 &&
+                                          d.heads * d.head_dim % 16 == 0 && d.kv_heads * d.head_dim % 16 == 0);
+}
 const struct optimizer titan_narrow = { .moments = MOMENTS_BF16, .master = MASTER_NONE, .gradients = GRADIENTS_BF16 };
 
 /* Its training.dtype: weights, gradients and state all in bf16, or all in 32 bit. */
@@ -211,6 +220,16 @@ static bool optimizer_is_known(const struct launch *launch, const struct launch_
 {
     (void)context;
     return optimizer_is_usual(&launch->optimizer) || optimizer_equal(&launch->optimizer, &titan_narrow);
+}
+static bool chunks_are_even(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->sequence % launch->loss_chunks == 0;
+}
+static void chunks_detail(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    text_printf(out, "%lld of %lld tokens", (long long)launch->loss_chunks, (long long)launch->sequence);
 }
 static bool blocks_are_buckets(const struct launch *launch, const struct launch_context *context)
 {
@@ -232,8 +251,7 @@ static const struct target_rule rules[] = {
     { "model",
       "the model is of a shape that the release has, or a llama: RMS norm, SwiGLU, rotary positions, no biases",
       "torchtitan/models/*/__init__.py", model_is_known, NULL },
-    { "model",
-      "all weights are trained: its adapters are for fused matrices, and what is frozen stays in 32 bit",
+    { "model", "all weights are trained: its adapters are for fused matrices, and what is frozen stays in 32 bit",
       "torchtitan/components/lora.py, LoRAConverter; config/configs.py, TrainingConfig.dtype", launch_trains_all,
       NULL },
     { "kv-heads", "the tensor degree divides the key and value heads", "models/common/decoder.py, update_from_config",
@@ -290,10 +308,15 @@ static const struct target_rule rules[] = {
       "and gradient_dtype bf16",
       "config/configs.py, TrainingConfig.dtype", optimizer_is_known, launch_optimizer_detail },
     { "dtype", "it computes in bf16, fp32, or fp8 by rows",
-      "config/configs.py, TrainingConfig.mixed_precision_param; components/quantization/float8.py", dtype_is_known, NULL },
+      "config/configs.py, TrainingConfig.mixed_precision_param; components/quantization/float8.py", dtype_is_known,
+      NULL },
+    { "fp8-widths", "fp8 goes with matrices whose extents 16 divides",
+      "components/quantization/utils.py, module_filter_fn", widths_convert, NULL },
     { "fsdp-units",
       "gradients are reduced block by block, and one block is gathered ahead (buckets of 1 TiB, prefetch 1)",
       "distributed/fsdp.py, apply_fsdp_to_decoder", blocks_are_buckets, NULL },
+    { "loss-chunks", "the chunks of the loss divide the sequence", "components/loss.py, ChunkedLossWrapper",
+      chunks_are_even, chunks_detail },
     { "clip", "gradients are clipped", "trainer.py, Trainer.train_step: clip_grad_norm_", clips, NULL },
     { 0 },
 };
@@ -330,7 +353,10 @@ static void allow(struct space *space, const struct graph *graph)
     space->extra = allowed_only(0);
     space->bucket_bytes = allowed_only(TITAN_BUCKET_BYTES);
     space->prefetch = allowed_only(1);
-    space->loss_chunks = allowed_only(TITAN_LOSS_CHUNKS);
+    int64_t chunks = TITAN_LOSS_CHUNKS;
+    while (graph->sequence % chunks != 0)
+        chunks--;
+    space->loss_chunks = allowed_only(chunks);
     if (experts && space_is_default(space, CHOICE_ZERO)) /* else experts go no further than the tensor degree */
         space->zero = allowed_only(3);
     else

@@ -48,12 +48,15 @@ struct titan_reading {
     int64_t kv_heads;
     bool has_experts; /* of a shape that is known */
     enum titan_fp8 fp8;
+    struct setting *converters; /* the list that counts; NULL: none */
 };
 /* The model of the configuration that is named, and before all settings those that it brings itself; of a name that the
  * release has not it is told what is assumed, among what is not understood. */
 bool titan_read_base(struct titan_reading *r);
 /* Behind it, the converters: what of them has no price is among what is not understood, with the reason. */
 bool titan_read_converters(struct titan_reading *r);
+/* Puts the list among what is not understood, with the reason. */
+bool titan_leave_converters(struct titan_reading *r, const char *why);
 /* The list of them, in the body of a recipe's function, of a launch in fp8. */
 void titan_add_converters(struct text *out, bool experts);
 

@@ -1,7 +1,11 @@
 /* Any bytes as a launch of Megatron-LM, as a script or as a recipe: refused with a message, or a launch whose numbers
  * make sense, whose model unfolds. */
+#include "base/num.h"
+#include "base/text.h"
+#include "cli/called_script.h"
 #include "targets/target.h"
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,8 +47,27 @@ static void check_target(const char *name, const uint8_t *data, size_t size)
     arena_free(&arena);
 }
 
+/* As what a user types behind --from: a call of a script that is there. */
+static void check_call(const uint8_t *data, size_t size)
+{
+    struct text call = { 0 };
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    const char *path = NULL, *before = NULL;
+    text_printf(&call, "A=1 sh /dev/null %.*s", (int)min_i64((int64_t)size, 1 << 16), (const char *)data);
+    if (call.data && called_script(&path, &before, call.data, &arena, &err)) {
+        must(path && before);
+        check_target("megatron-lm", (const uint8_t *)before, strlen(before));
+    } else {
+        must(err.message[0] != '\0');
+    }
+    text_free(&call);
+    arena_free(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    check_call(data, size);
     check_target("megatron-lm", data, size);
     check_target("megatron-bridge", data, size);
     return 0;
