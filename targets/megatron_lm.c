@@ -2,6 +2,7 @@
 #include "targets/launch_text.h"
 #include "targets/megatron.h"
 #include "targets/shell.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,13 +153,15 @@ static int options_in(const struct shell_command *command)
     return count;
 }
 
-/* The command with most of Megatron-LM's arguments; of equals the last. */
-static const struct shell_command *find_command(const struct shell_script *script)
+/* The command with most of Megatron-LM's arguments; of equals the last. *others: further ones that have several. */
+static const struct shell_command *find_command(const struct shell_script *script, int *others)
 {
     const struct shell_command *best = NULL;
     int most = 0;
+    *others = -1;
     for (int i = 0; i < script->count; i++) {
         int count = options_in(&script->commands[i]);
+        *others += count > 3;
         if (count > 0 && count >= most) {
             most = count;
             best = &script->commands[i];
@@ -184,13 +187,17 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
     launch_read_begin(out);
     if (!shell_read(&script, arena, name, text, length, &out->place, err))
         return false;
-    const struct shell_command *command = find_command(&script);
+    int others;
+    char more[128];
+    const struct shell_command *command = find_command(&script, &others);
     if (!command)
         return fail(err,
                     "%s: expected a command with arguments of Megatron-LM, such as --tensor-model-parallel-size 4; "
                     "found none",
                     name);
+    snprintf(more, sizeof more, "%d more launches in it: what says most is priced, of equals the last", others);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
+           (others <= 0 || launch_read_add_unknown(out, arena, more, strlen(more), err)) &&
            megatron_check_words(&args, command->words, command->count, name, err) &&
            (out->devices > 0 || (out->devices = megatron_script_devices(&script, NULL), true)) &&
            add_notes(out, arena, &script, err) && megatron_launch(out, arena, &args, false, name, err);

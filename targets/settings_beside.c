@@ -14,8 +14,10 @@ static const struct setting *take_file(struct settings *settings, const char *co
             struct setting *one = &settings->list[i];
             if (one->taken || one->word || strcmp(one->key, keys[k]) != 0)
                 continue;
-            one->taken = true; /* "--deepspeed" alone says that it is used, not where its settings are */
-            found = strcmp(one->value, "true") == 0 ? found : one;
+            static const char *const none[] = { "true", "null", "None", "none", "~", NULL };
+            one->taken =
+                one->value[0] != '{'; /* "--deepspeed" alone says that it is used, not where its settings are */
+            found = one->taken && !settings_is_one_of(one->value, none) ? one : found;
         }
     return found;
 }

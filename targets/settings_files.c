@@ -125,6 +125,20 @@ bool settings_read_toml(struct settings *settings, const char *text, size_t leng
 }
 
 /* Mappings by indentation; what is behind a "-" is one setting with the key of the list. */
+/* Goes to the first line that does not stand further right than the key of a block. */
+static bool skip_block(struct scan *scan, int indent)
+{
+    for (;;) {
+        scan_line_end(scan);
+        scan_next(scan);
+        const char *p = scan->at;
+        while (p < scan->end && *p == ' ')
+            p++;
+        if (scan->at >= scan->end || (p < scan->end && *p != '\n' && *p != '\r' && p - scan->at <= indent))
+            return true;
+    }
+}
+
 static bool read_yaml(struct scan *scan)
 {
     struct {
@@ -177,8 +191,14 @@ static bool read_yaml(struct scan *scan)
             return scan_fail(scan, "expected : behind the key");
         scan_blanks(scan);
         c = scan_peek(scan);
-        if (c != '\0' && strchr("&*!|>%@`", c))
-            return scan_fail(scan, "expected a value, found \"%c\": anchors, tags and blocks are not read", c);
+        if (c == '|' || c == '>') { /* a text, of as many lines as stand further right */
+            if (!skip_block(scan, indent) || !settings_add(scan->settings, key.name, key.length, "a text",
+                                                           strlen("a text"), line, column, scan->err))
+                return false;
+            continue;
+        }
+        if (c != '\0' && strchr("&*!%@`", c))
+            return scan_fail(scan, "expected a value, found \"%c\": anchors and tags are not read", c);
         bool quoted = c == '"' || c == '\'', is_new = true;
         if (!scan_expression(scan, ""))
             return false;

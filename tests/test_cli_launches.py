@@ -168,6 +168,11 @@ def trainers_configurations(folder):
     launch.write_text(AXOLOTL + "deepspeed: deepspeed_configs/zero2.json\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n")
     result = run("estimate", "--from", "deepspeed", "runs/a.yaml", "--model", "tiny-llama", "--cluster", "1x8:h100-sxm", cwd=folder)
     check("adapters of no Hugging Face model", result.returncode == 2 and "name its Hugging Face config.json, which gets those of the launch" in result.stderr, result)
+    texts = estimate("datasets:\n  - path: a\n    m:\n      r: 1\n  - path: b\n    m:\n      r: 1\nnotes: |\n  one: two\n\n   three\nmore: >-\n  four\n" + AXOLOTL[AXOLOTL.index("sequence_len"):] + "deepspeed: deepspeed_configs/zero2.json\n")
+    left = json.loads(texts.stdout)["launch"]["not_understood"] if texts.returncode == 0 else texts
+    check("texts, and lists of mappings of mappings", left == ["notes = a text", "more = a text"], left)
+    unnamed = estimate(AXOLOTL + "deepspeed: null\n")
+    check("no file is named", "settings are in" not in unnamed.stderr, unnamed)
     other = estimate(AXOLOTL.replace("true", "false") + "deepspeed: deepspeed_configs/zero2.json\nstage: dpo\nload_in_4bit: true\ntrust_remote_code: true\n")
     left = json.loads(other.stdout)["launch"]["not_understood"] if other.returncode == 0 else other
     check("what only they say", left == ["sample_packing = false", "stage = dpo", "load_in_4bit = true: frozen weights are planned in 16 bits, and what does not fit so may fit"], left)
@@ -187,6 +192,10 @@ def megatron_words(folder):
     job = ("--cluster", "1x8:h100-sxm", "--vocab-size", 1024)
     expect("checkpoint-activations", 2, "use --recompute-granularity full --recompute-method uniform, which is what it did", "estimate", "--from", "megatron-lm", f"{WORDS} --checkpoint-activations", *job)
     expect("batch-divides", 2, "found: a batch of 16, micro-batches of 4 on 8 data-parallel ranks", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 4", *job)
+    both = folder / "both.sh"
+    both.write_text(f"torchrun pretrain_gpt.py {WORDS} --vocab-size 1000 --micro-batch-size 1\ntorchrun pretrain_gpt.py {WORDS} --vocab-size 1000 --micro-batch-size 2\n")
+    result = run("estimate", "--from", "megatron-lm", both, "--cluster", "1x8:h100-sxm")
+    check("two launches", result.returncode == 0 and "micro-batch of 2 " in result.stdout and "1 more launches in it: what says most is priced, of equals the last" in result.stdout + result.stderr, result)
     for word in ("--is-hybrid-model", "--language-model-type mistral_7b"):
         expect(f"another model: {word}", 2, "the launch does not describe the model by its sizes, hybrid or with an encoder as it is", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 2 {word}", "--cluster", "1x8:h100-sxm")
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024 --fp8-format hybrid --fp8-recipe mxfp8"
