@@ -6,27 +6,23 @@
 
 /* Keys with the values that are priced: what says others is told. Master weights, gradients and states of 16 bits are
  * DeepSpeed's precision_config.py; the rest is its runtime/zero/config.py and offload_config.py. */
-#define VALUES(...)                                                                                                    \
-    (const char *const[])                                                                                              \
-    {                                                                                                                  \
-        __VA_ARGS__, NULL                                                                                              \
-    }
 static const struct {
     const char *key;
     const char *const *values;
     int from_stage;
 } priced[] = {
-    { "bf16.bf16_master_weights_and_grads", VALUES("false"), 0 },
-    { "bf16.bf16_optimizer_states", VALUES("false"), 0 },
-    { "optimizer.type", VALUES("adam", "adamw", "fusedadam", "deepspeedcpuadam"), 0 },
-    { "zero_optimization.overlap_comm", VALUES("true"), 1 },
-    { "zero_optimization.reduce_scatter", VALUES("true"), 1 },
-    { "zero_optimization.allgather_partitions", VALUES("true"), 1 },
-    { "zero_optimization.reduce_bucket_size", VALUES("5e8"), 0 },
-    { "zero_optimization.allgather_bucket_size", VALUES("5e8"), 0 },
-    { "zero_optimization.offload_optimizer.ratio", VALUES("1"), 1 },
-    { "zero_optimization.stage3_module_granularity_threshold", VALUES("0"), 3 },
-    { "zero_optimization.stage3_param_persistence_threshold", VALUES("<=10000000"), 3 }, /* larger weights stay whole */
+    { "bf16.bf16_master_weights_and_grads", SETTING_WORDS("false"), 0 },
+    { "bf16.bf16_optimizer_states", SETTING_WORDS("false"), 0 },
+    { "optimizer.type", SETTING_WORDS("adam", "adamw", "fusedadam", "deepspeedcpuadam"), 0 },
+    { "zero_optimization.overlap_comm", SETTING_WORDS("true"), 1 },
+    { "zero_optimization.reduce_scatter", SETTING_WORDS("true"), 1 },
+    { "zero_optimization.allgather_partitions", SETTING_WORDS("true"), 1 },
+    { "zero_optimization.reduce_bucket_size", SETTING_WORDS("5e8"), 0 },
+    { "zero_optimization.allgather_bucket_size", SETTING_WORDS("5e8"), 0 },
+    { "zero_optimization.offload_optimizer.ratio", SETTING_WORDS("1"), 1 },
+    { "zero_optimization.stage3_module_granularity_threshold", SETTING_WORDS("0"), 3 },
+    { "zero_optimization.stage3_param_persistence_threshold", SETTING_WORDS("<=10000000"),
+      3 }, /* larger weights stay whole */
 };
 
 /* Fields of DeepSpeedZeroConfig (DeepSpeed 0.19.8, runtime/zero/config.py), which forbids others; those that have
@@ -101,24 +97,20 @@ static const char *const tops[] = { "train_batch_size",
                                     "steps_per_print",
                                     "wall_clock_breakdown" };
 
-#define LIST(...)                                                                                                      \
-    (const char *const[])                                                                                              \
-    {                                                                                                                  \
-        __VA_ARGS__, NULL                                                                                              \
-    }
 /* The other sections that forbid what they do not know (offload_config.py, precision_config.py). */
 static const struct {
     const char *prefix;
     const char *const *fields;
 } sections[] = {
     { "zero_optimization.offload_optimizer.",
-      LIST("device", "nvme_path", "buffer_count", "pin_memory", "pipeline_read", "pipeline_write", "fast_init", "ratio",
-           "super_offload", "cpuadam_cores_perc") },
+      SETTING_WORDS("device", "nvme_path", "buffer_count", "pin_memory", "pipeline_read", "pipeline_write", "fast_init",
+                    "ratio", "super_offload", "cpuadam_cores_perc") },
     { "zero_optimization.offload_param.",
-      LIST("device", "nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "pin_memory") },
-    { "bf16.", LIST("enabled", "immediate_grad_update", "check_grad_overflow", "bf16_master_weights_and_grads",
-                    "bf16_optimizer_states") },
-    { "fp16.", LIST("enabled", "auto_cast", "loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
+      SETTING_WORDS("device", "nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "pin_memory") },
+    { "bf16.", SETTING_WORDS("enabled", "immediate_grad_update", "check_grad_overflow", "bf16_master_weights_and_grads",
+                             "bf16_optimizer_states") },
+    { "fp16.",
+      SETTING_WORDS("enabled", "auto_cast", "loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
                     "consecutive_hysteresis", "min_loss_scale", "fp16_master_weights_and_grads") },
 };
 static const char section[] = "zero_optimization.", later[] = "stage3_";

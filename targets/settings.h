@@ -103,6 +103,12 @@ struct settings_option {
 bool settings_read(struct settings *settings, const struct settings_option *options, size_t count, struct error *err);
 /* Takes all whose keys begin as one of them (NULL-terminated); their number. */
 int settings_take_all(struct settings *settings, const char *const *prefixes);
+/* A list of values or keys, as functions here take it. */
+#define SETTING_WORDS(...)                                                                                             \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
 /* Of the setting of that key a value other than these, whatever the case or the form of a number, would change what is
  * predicted: settings_take_all() leaves it, so that it is not understood. "<=N" stands for all numbers up to N. values:
  * NULL-terminated. */

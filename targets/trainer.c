@@ -303,22 +303,17 @@ bool trainer_read_devices(int64_t *out, struct settings *settings, struct error 
 
 /* Of LLaMA-Factory and axolotl, what is priced: another stage runs other models beside, and sequences that are not
  * packed are padded or short. */
-#define VALUES(...)                                                                                                    \
-    (const char *const[])                                                                                              \
-    {                                                                                                                  \
-        __VA_ARGS__, NULL                                                                                              \
-    }
 static const struct {
     const char *key;
     const char *const *values;
 } priced[] = {
-    { "stage", VALUES("sft", "pt") },
-    { "finetuning_type", VALUES("full", "lora") },
-    { "packing", VALUES("true") },
-    { "sample_packing", VALUES("true") },
-    { "flash_attn", VALUES("auto", "fa2", "fa3", "sdpa") },
-    { "flash_attention", VALUES("true") },
-    { "attn_implementation", VALUES("flash_attention_2", "flash_attention_3", "sdpa") },
+    { "stage", SETTING_WORDS("sft", "pt") },
+    { "finetuning_type", SETTING_WORDS("full", "lora") },
+    { "packing", SETTING_WORDS("true") },
+    { "sample_packing", SETTING_WORDS("true") },
+    { "flash_attn", SETTING_WORDS("auto", "fa2", "fa3", "sdpa") },
+    { "flash_attention", SETTING_WORDS("true") },
+    { "attn_implementation", SETTING_WORDS("flash_attention_2", "flash_attention_3", "sdpa") },
 };
 
 int trainer_take_ignored(struct settings *settings)

@@ -28,6 +28,8 @@ bool trainer_read_devices(int64_t *out, struct settings *settings, struct error 
 /* Of what nobody took, and before what is ignored: refuses batches and lengths where no other is said, and degrees, by
  * names that are not read; degrees: those that are. Notes the first setting that says that adapters are trained. */
 bool trainer_refuse_left(struct launch_read *out, struct settings *settings, const char *degrees, struct error *err);
+/* Whether the value is a number above the least, or one that the script does not say. */
+bool trainer_is_above(const struct setting *one, double least);
 /* Notes the first setting that says that adapters are trained, and which they are. */
 bool trainer_note_adapters(struct launch_read *out, struct settings *settings, struct error *err);
 /* Whether a command line, or a configuration of a trainer, has to do with DeepSpeed: what starts it, its settings, or

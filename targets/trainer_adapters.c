@@ -8,21 +8,14 @@
 
 static const char *const ranks[] = { "lora_dim", "lora_r", "lora_rank", NULL };
 static const char *const kinds[] = { "adapter", "finetuning_type", "peft_type", NULL };
+static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL };
+static const char *const no[] = { "none", "null", "full", "freeze", "false", "no", "off", "0", "", NULL };
 static const char *const targets_of[] = { "lora_target_modules", "lora_target", "target_modules", NULL };
-
-static bool is_above_zero(const struct setting *one)
-{
-    double value;
-    return one->empty || (text_read_double(one->value, strlen(one->value), &value) && value > 0);
-}
 
 /* Whether a kind or a flag says that adapters are trained, as PEFT, axolotl and LLaMA-Factory call them; *none: that
  * they are not. A rank alone says nothing of that: some stand in files that train all weights. */
 static bool says_adapters(const struct setting *one, bool *none)
 {
-    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL }, *const no[] = {
-        "none", "null", "full", "freeze", "false", "no", "off", "0", "", NULL
-    };
     if (!settings_is_one_of(one->key, kinds) && !settings_is_one_of(one->key, flags))
         return false;
     bool says = !settings_is_one_of(one->value, no);
@@ -55,9 +48,7 @@ static int modules(struct json_writer *w, const char *value, bool *all)
 /* What the frozen weights take is told where the launch keeps them in fewer bits than a plan does. */
 static bool note_narrow(struct settings *settings, struct error *err)
 {
-    static const char *const narrow[] = { "load_in_4bit", "load_in_8bit", "quantization_bit", NULL }, *const no[] = {
-        "false", "no", "0", "none", "null", "", NULL
-    };
+    static const char *const narrow[] = { "load_in_4bit", "load_in_8bit", "quantization_bit", NULL };
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
         if (one->taken || one->word || !settings_is_one_of(one->key, narrow) || settings_is_one_of(one->value, no))
@@ -81,7 +72,6 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
     int64_t rank = 0;
     double alpha = 16, dropout = 0;
     bool all = false, factory = false, peft = false;
-    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL };
     int count = 0;
     const struct settings_option options[] = {
         { "lora_dim", .integer = &rank, .least = 1, .most = 1 << 16 },
@@ -144,7 +134,6 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
 /* Takes what stands beside the kinds where all weights are trained. */
 static void take_unused(struct settings *settings)
 {
-    static const char *const flags[] = { "use_peft", "use_lora", "lora", "qlora", NULL };
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
         one->taken =
@@ -163,7 +152,7 @@ bool trainer_note_adapters(struct launch_read *out, struct settings *settings, s
         bool kind = settings_is_one_of(one->key, kinds);
         if (one->taken || one->word)
             continue;
-        bool here = says_adapters(one, &none), rank = settings_is_one_of(one->key, ranks) && is_above_zero(one);
+        bool here = says_adapters(one, &none), rank = settings_is_one_of(one->key, ranks) && trainer_is_above(one, 0);
         said = said || here;
         other = other || (here && kind && !settings_is_one_of(one->value, loras));
         first = !first && (here || rank) ? one : first;

@@ -18,8 +18,7 @@ static bool ends_with(const char *name, const char *end)
     return length >= of_end && strcmp(name + length - of_end, end) == 0;
 }
 
-/* Whether the value is a number above the least, or one that the script does not say. */
-static bool is_above(const struct setting *one, double least)
+bool trainer_is_above(const struct setting *one, double least)
 {
     double value;
     return one->empty || (text_read_double(one->value, strlen(one->value), &value) && value > least);
@@ -70,7 +69,7 @@ bool trainer_refuse_left(struct launch_read *out, struct settings *settings, con
         const struct setting *one = &settings->list[i];
         if (one->taken || one->word || has_one_of(one->key, beside))
             continue;
-        bool alone = !strchr(one->key, '.') && is_above(one, 0);
+        bool alone = !strchr(one->key, '.') && trainer_is_above(one, 0);
         if (alone && is_batch(one->key) && !batch_said)
             return setting_fail(settings, one, err,
                                 "a batch is not read by this name, and nothing else says it: write "
@@ -79,7 +78,7 @@ bool trainer_refuse_left(struct launch_read *out, struct settings *settings, con
             return setting_fail(settings, one, err,
                                 "a length is not read by this name, and nothing else says it: write max_length for "
                                 "that of the sequences, or take it out and give --seq");
-        if (is_degree(one->key) && is_above(one, 1))
+        if (is_degree(one->key) && trainer_is_above(one, 1))
             return setting_fail(settings, one, err, "expected 1, found %.40s: degrees of this target are %s",
                                 one->value, degrees);
     }
