@@ -92,11 +92,6 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
     rank = rank == 0 && (factory || peft) ? 8 : rank; /* LLaMA-Factory's own, and PEFT's; others have others */
     if (rank == 0)
         return true;
-    json_begin_object(&w);
-    json_put_string(&w, "peft_type", "LORA");
-    json_put_int(&w, "r", rank);
-    json_put_double(&w, "lora_alpha", alpha > 0 ? alpha : 16);
-    json_put_double(&w, "lora_dropout", dropout);
     bool names = false;
     for (int i = 0; i < settings->count; i++) { /* words behind an option are more of its list */
         struct setting *one = &settings->list[i];
@@ -110,6 +105,11 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
         one->taken = one->taken || names;
     }
     all = all || (factory && count == 0); /* LLaMA-Factory's own, where nobody names matrices */
+    json_begin_object(&w);
+    json_put_string(&w, "peft_type", "LORA");
+    json_put_int(&w, "r", rank);
+    json_put_double(&w, "lora_alpha", alpha > 0 ? alpha : 16);
+    json_put_double(&w, "lora_dropout", dropout);
     if (all)
         json_put_string(&w, "target_modules", "all-linear");
     else
