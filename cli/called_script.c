@@ -34,6 +34,13 @@ static size_t word_length(const char *at)
     return *at == '#' ? 0 : (size_t)(p - at);
 }
 
+/* By its name: other words are options of who starts it, and their values. */
+static bool is_script(const char *word)
+{
+    size_t length = strlen(word);
+    return (length > 3 && strcmp(word + length - 3, ".sh") == 0) || strstr(word, ".slurm") || strstr(word, ".sbatch");
+}
+
 static bool is_variable(const char *at, size_t length)
 {
     const char *equals = memchr(at, '=', length);
@@ -72,14 +79,13 @@ bool called_script(const char **path, const char **before, const char *launch, s
         }
         bool quoted = length > 2 && (*at == '"' || *at == '\'') && at[length - 1] == *at;
         const char *word = arena_strndup(arena, at + quoted, length - 2 * (size_t)quoted);
-        size_t bare = word ? strlen(word) : 0;
         good = word != NULL;
-        if (!good || (!shell && (bare < 4 || (strcmp(word + bare - 3, ".sh") != 0 && !strstr(word, ".slurm") &&
-                                              !strstr(word, ".sbatch")))))
+        bool named = good && is_script(word);
+        if (!good || (!shell && !named))
             break;
-        script = bare > 0 && access(word, R_OK) == 0 ? word : NULL;
-        missing = !missing && word[0] != '-' && bare > 0 ? word : missing;
-        if (!shell)
+        script = word[0] && access(word, R_OK) == 0 ? word : NULL;
+        missing = named || (!missing && word[0] && word[0] != '-') ? word : missing;
+        if (!shell || named)
             break;
     }
     text_add(&words, "set --");
@@ -95,5 +101,5 @@ bool called_script(const char **path, const char **before, const char *launch, s
     *path = script;
     if (!good || !*before)
         return fail_memory(err);
-    return script || !shell || !missing || fail(err, "%.300s: cannot read this script", missing);
+    return script || !shell || !missing || fail(err, "%.300s: cannot read this script (check the path)", missing);
 }

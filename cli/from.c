@@ -48,13 +48,14 @@ struct beside {
     const char **elsewhere; /* gets the path of the first that does not lie in the launch's folder */
 };
 
-/* Whether both lie below the folder that the command runs in, as in the project's that has the launch. */
+/* Whether both lie below the folder that the command runs in, as in the project's that has the launch; nothing hidden
+ * does, since a stranger's launch must not show what is private there. */
 static bool are_both_here(const char *one, const char *other)
 {
     char *here = realpath(".", NULL), *first = realpath(one, NULL), *second = realpath(other, NULL);
     size_t length = here ? strlen(here) : 0;
     bool good = here && first && second && strncmp(first, here, length) == 0 && strncmp(second, here, length) == 0 &&
-                first[length] == '/' && second[length] == '/';
+                first[length] == '/' && second[length] == '/' && !strstr(first + length, "/.");
     free(here);
     free(first);
     free(second);

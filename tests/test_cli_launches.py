@@ -50,7 +50,7 @@ def script_with_arguments(folder):
     broken = folder / "broken.sh"
     broken.write_text("#!/bin/sh\necho ${A\n")
     expect("places are the file's", 2, f"{broken}:2: .. that ends nowhere", "estimate", "--from", "megatron-lm", f"sh {broken} a b", "--cluster", "1x8:h100-sxm")
-    expect("no such script", 2, "none.sh: cannot read this script", "estimate", "--from", "megatron-lm", f"bash {folder}/none.sh 1 2", "--cluster", "1x8:h100-sxm")
+    expect("no such script", 2, "none.sh: cannot read this script .check the path.", "estimate", "--from", "megatron-lm", f"bash {folder}/none.sh {script} 2", "--cluster", "1x8:h100-sxm")
 
 
 def vocabulary_beside_a_launch(folder):
@@ -126,6 +126,13 @@ def trainers_configurations(folder):
     plan = json.loads(plain.stdout)
     check("axolotl", plain.returncode == 0 and plan["decisions"]["batch"] == 64 and plan["decisions"]["sequence"] == 512 and plan["decisions"]["layers"][0]["zero"] == 2 and
           "8bit" in json.dumps(plan["decisions"]) and plan["launch"]["not_understood"] == [], plain)
+    (folder / ".private").mkdir()
+    (folder / ".private" / "x.json").write_text(json.dumps({"zero_optimization": {"stage": 2}, "secret_key": "abc"}))
+    hidden = estimate(AXOLOTL + "deepspeed: .private/x.json\n")
+    check("what is hidden is not shown", "abc" not in hidden.stdout + hidden.stderr and "secret_key" not in hidden.stdout + hidden.stderr, hidden)
+    (folder / "deepspeed_configs" / "x.json").write_text((folder / ".private" / "x.json").read_text())
+    shown = estimate(AXOLOTL + "deepspeed: deepspeed_configs/x.json\n")
+    check("what is the project's is", json.loads(shown.stdout)["launch"]["not_understood"] == ["secret_key = abc"], shown)
     linear = 8 * (2 * (256 + 256) + 2 * (256 + 128) + 3 * (256 + 512)) * 4  # Hu et al. 2021: r (in + out) of each matrix of each block
     attention = 16 * ((256 + 256) + (256 + 128)) * 4
     for words, trained in (("adapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_target_linear: true\n", linear), ("finetuning_type: lora\nlora_rank: 8\nlora_target: all\n", linear), ("finetuning_type: lora\n", linear),
