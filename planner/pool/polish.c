@@ -37,12 +37,6 @@ struct round {
     int kept, near_count;
     struct ordered *near; /* (near_count) configurations, by index */
 };
-static int compare_busy(const void *left, const void *right)
-{
-    const struct ordered *a = left, *b = right;
-    return a->bound_ns != b->bound_ns ? (a->bound_ns > b->bound_ns) - (a->bound_ns < b->bound_ns) : a->index - b->index;
-}
-
 static int compare_index(const void *left, const void *right)
 {
     const struct ordered *a = left, *b = right;
@@ -59,9 +53,9 @@ static bool list_near(struct run *run, struct round *round)
         return fail_memory(run->err);
     for (int i = 0; i < all; i++)
         if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < run_best_step_ns(run))
-            near[round->near_count++] = (struct ordered){ run->busy_ns[i], i, false };
+            near[round->near_count++] = (struct ordered){ run->busy_ns[i], i };
     if (round->near_count > POLISH_NEAR) {
-        qsort(near, (size_t)round->near_count, sizeof *near, compare_busy);
+        qsort(near, (size_t)round->near_count, sizeof *near, ordered_compare);
         round->near_count = POLISH_NEAR;
         qsort(near, POLISH_NEAR, sizeof *near, compare_index);
     }

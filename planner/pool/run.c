@@ -2,6 +2,14 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/run.h"
 
+int ordered_compare(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+    if (x->bound_ns != y->bound_ns)
+        return x->bound_ns < y->bound_ns ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
 bool run_is_cancelled(struct run *run)
 {
     const struct search_calls *calls = &run->options->calls;

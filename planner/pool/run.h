@@ -20,8 +20,9 @@
 struct ordered {
     int64_t bound_ns;
     int index;
-    bool late; /* tried already: these take longer, and are pruned by what the others have found */
 };
+/* Orders elements of type struct ordered: by bound, and equal ones by index. */
+int ordered_compare(const void *a, const void *b);
 struct candidate {
     int config;              /* index */
     enum search_part origin; /* that found it */
@@ -61,11 +62,11 @@ struct run {
     struct pipeline_shelf *orders; /* of the walks */
     struct config *configs;
     int config_count;
-    int unbounded_first, unbounded_count; /* behind all these: space_configs_unbounded() */
-    bool unbounded_unseen;                /* there were some, and time ended before */
-    bool unbounded_bounded;               /* it was looked at what they have to do */
-    struct ordered *order;                /* (config_count) by the bound of paths; when time is over by first bounds */
-    bool *is_bounded;                     /* (config_count) has its first bound, or no program; else it was cancelled */
+    int unbounded_count;    /* behind all these: space_configs_unbounded() */
+    bool unbounded_unseen;  /* there were some, and time ended before */
+    bool unbounded_bounded; /* it was looked at what they have to do */
+    struct ordered *order;  /* (config_count) by the bound of paths; when time is over by first bounds */
+    bool *is_bounded;       /* (config_count) has its first bound, or no program; else it was cancelled */
     const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
     int64_t *path_ns, *first_ns;            /* (config_count) bounds by paths, and first bounds */
     int64_t *busy_ns;                       /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */

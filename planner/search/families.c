@@ -4,10 +4,11 @@
 #include "planner/search/propose_parts.h"
 #include <string.h>
 
-static bool has_candidate(const struct run *run, int config)
+/* True when there is a candidate of the configuration, or of any in its family. */
+static bool has_candidate(const struct run *run, int config, bool of_family)
 {
     for (int i = 0; i < run->candidate_count; i++)
-        if (run_same_family(run, run->candidates[i].config, config))
+        if (of_family ? run_same_family(run, run->candidates[i].config, config) : run->candidates[i].config == config)
             return true;
     return false;
 }
@@ -60,14 +61,6 @@ static bool keep_under(struct run *run, const struct job *job, int config, bool 
     return !*fits || run_add_candidate(run, &other);
 }
 
-static bool is_candidate(const struct run *run, int config)
-{
-    for (int i = 0; i < run->candidate_count; i++)
-        if (run->candidates[i].config == config)
-            return true;
-    return false;
-}
-
 /* Keeps the job's best plan also with smaller and larger micro-batches, as far as it fits, since the formula errs most
  * in what filling a pipeline costs. Without it vgg-16 on 4x8 a100-sxm-80 took 13 % longer with a batch of 32: in the
  * family that leads by the walk only one number of micro-batches was solved. */
@@ -79,7 +72,7 @@ static bool keep_with_others(struct run *run, const struct families *f, const st
     for (int by = -1; by <= 1; by += 2) {
         bool fits = true;
         for (int i = job->config + by; i >= 0 && i < run->config_count && fits; i += by)
-            if (config_equal_but(&run->configs[i], own, BUT_MICRO) && !is_candidate(run, i)) {
+            if (config_equal_but(&run->configs[i], own, BUT_MICRO) && !has_candidate(run, i, false)) {
                 fits = run->first_ns[i] < limit_of(run, f, i);
                 if (fits && !keep_under(run, job, i, &fits))
                     return false;
@@ -108,7 +101,7 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
         first[f->count++] = at->index;
     f->of[at->index] = family;
     f->queue.list[f->queue.count++] = (struct waiting_config){ .at = *at };
-    f->queue.early_count += !at->late;
+    f->queue.early_count++;
 }
 
 /* True when a neighbour in the space that differs in its prefetch alone was seen. */
@@ -164,7 +157,7 @@ static int step_families(const struct run *run, struct families *f)
         const struct waiting_config *at = &f->queue.list[i];
         int config = at->at.index, family = f->of[config];
         bool steps = !f->stepped[family] && f->tries[family] < f->tries_each &&
-                     (may_look(f, at) || f->solves_left > 0) && !(f->rough && has_candidate(run, config)) &&
+                     (may_look(f, at) || f->solves_left > 0) && !(f->rough && has_candidate(run, config, true)) &&
                      at->at.bound_ns < limit_of(run, f, config);
         f->stepped[family] = true;
         if (!steps) {

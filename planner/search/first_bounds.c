@@ -14,23 +14,14 @@ void first_bounds_record(struct run *run, int config, enum config_fate fate)
 
 int first_bounds_compare(const void *a, const void *b)
 {
-    const struct ordered *x = a, *y = b;
-    if (x->late != y->late)
-        return x->late ? 1 : -1;
-    if (x->bound_ns != y->bound_ns)
-        return x->bound_ns < y->bound_ns ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-static int compare_waiting(const void *a, const void *b)
-{
     const struct waiting_config *x = a, *y = b;
-    return first_bounds_compare(&x->at, &y->at);
+    bool late_x = x->known == TRIED, late_y = y->known == TRIED;
+    return late_x == late_y ? ordered_compare(&x->at, &y->at) : late_x ? 1 : -1;
 }
 
 void first_bounds_sort(struct queue *queue)
 {
-    qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
+    qsort(queue->list, (size_t)queue->count, sizeof *queue->list, first_bounds_compare);
 }
 
 /* True when the one before has the same bounds: prefetch decides neither the first one nor that of the kernels. */
@@ -115,7 +106,7 @@ bool first_bounds_open_queue(struct run *run, struct queue *queue)
     for (int i = 0; i < run->config_count; i++) {
         if (!run->is_bounded[i] || run->path_ns[i] == INT64_MAX)
             continue;
-        queue->list[queue->count++] = (struct waiting_config){ { run->path_ns[i], i, false }, FIRST };
+        queue->list[queue->count++] = (struct waiting_config){ { run->path_ns[i], i }, FIRST };
         queue->early_count++;
     }
     first_bounds_sort(queue);
@@ -126,9 +117,9 @@ void first_bounds_list(struct run *run)
 {
     for (int i = 0; i < run->config_count; i++) { /* when time is over, behind all others what has no bound */
         int64_t path_ns = run->path_ns[i], known_ns = run->stopped ? max_i64(path_ns, run->first_ns[i]) : path_ns;
-        run->order[i] = (struct ordered){ run->is_bounded[i] ? known_ns : INT64_MAX, i, false };
+        run->order[i] = (struct ordered){ run->is_bounded[i] ? known_ns : INT64_MAX, i };
     }
-    qsort(run->order, (size_t)run->config_count, sizeof *run->order, first_bounds_compare);
+    qsort(run->order, (size_t)run->config_count, sizeof *run->order, ordered_compare);
 }
 
 bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns,

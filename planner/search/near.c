@@ -5,27 +5,19 @@
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 
-static int compare_candidates(const void *a, const void *b)
-{
-    const struct candidate *x = *(const struct candidate *const *)a, *y = *(const struct candidate *const *)b;
-    if (x->solution.step_ns != y->solution.step_ns)
-        return x->solution.step_ns < y->solution.step_ns ? -1 : 1;
-    return (x->config > y->config) - (x->config < y->config);
-}
-
 /* Lists the candidates' configurations, and those that differ in prefetch alone, since these may need less memory. */
 static bool list_candidates(struct run *run)
 {
     struct search_result *result = run->result;
-    const struct candidate **order = arena_alloc(&run->arena, (size_t)run->candidate_count + 1, sizeof *order);
+    struct ordered *order = arena_alloc(&run->arena, (size_t)run->candidate_count + 1, sizeof *order);
     bool *seen = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *seen);
     if (!order || !seen)
         return fail_memory(run->err);
     for (int i = 0; i < run->candidate_count; i++)
-        order[i] = &run->candidates[i];
-    qsort(order, (size_t)run->candidate_count, sizeof *order, compare_candidates);
+        order[i] = (struct ordered){ run->candidates[i].solution.step_ns, run->candidates[i].config };
+    qsort(order, (size_t)run->candidate_count, sizeof *order, ordered_compare);
     for (int i = 0; i < run->candidate_count; i++) {
-        int config = order[i]->config;
+        int config = order[i].index;
         for (int k = config > 1 ? config - 2 : 0; k < run->config_count && k <= config + 2; k++)
             if (!seen[k] && run->configs[k].meshes == 0 && result->near_count < OTHER_FACTS_CANDIDATES &&
                 config_equal_but(&run->configs[k], &run->configs[config], BUT_PREFETCH)) {
@@ -48,11 +40,11 @@ static bool list_others(struct run *run)
     if (!list)
         return fail_memory(run->err);
     for (int i = 0; i < queue->count; i++)
-        list[count++] = (struct ordered){ queue->list[i].at.bound_ns, queue->list[i].at.index, false };
+        list[count++] = queue->list[i].at;
     for (int i = 0; i < c->record_count; i++)
         if (c->records[i].fate == FATE_SOLVED)
-            list[count++] = (struct ordered){ c->records[i].first_ns, c->records[i].config, false };
-    qsort(list, (size_t)count, sizeof *list, first_bounds_compare);
+            list[count++] = (struct ordered){ c->records[i].first_ns, c->records[i].config };
+    qsort(list, (size_t)count, sizeof *list, ordered_compare);
     for (int i = 0; i < count && list[i].bound_ns < far_ns && result->near_count - first < OTHER_FACTS_BOUNDED; i++) {
         const struct config *config = &run->configs[list[i].index];
         int kin = config->meshes > 0 ? OTHER_FACTS_KIN : 0;

@@ -7,17 +7,6 @@
 #include "planner/search/search_parts.h"
 #include <stdlib.h>
 
-static bool thrifty_plan(struct run *run, const struct config *config, const struct price_table *table,
-                         struct plan **out)
-{
-    struct arena scratch = { 0 };
-    const int *in_flight = workbench_in_flight(&scratch, config);
-    const struct workbench *bench = &run->bench;
-    *out = in_flight ? assemble_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
-    arena_free(&scratch);
-    return *out != NULL || fail_memory(run->err);
-}
-
 /* True for one configuration of each (tensor, sequence parallelism, stages, schedule): that of small micro-batches,
  * which need least. Stages of one mesh speak for others. */
 static bool may_be_nearest(const struct run *run, int index)
@@ -139,13 +128,20 @@ static bool try_nearest(struct run *run, int index)
 {
     const struct price_table *table = NULL;
     struct estimate *estimate = NULL;
-    struct plan *plan = NULL;
-    if (!workbench_table(&run->bench, &run->configs[index], false, &table, run->err) ||
-        !thrifty_plan(run, &run->configs[index], table, &plan))
+    struct workbench *bench = &run->bench;
+    const struct config *config = &run->configs[index];
+    if (!workbench_table(bench, config, false, &table, run->err))
         return false;
+    struct arena scratch = { 0 };
+    const int *in_flight = workbench_in_flight(&scratch, config);
+    struct plan *plan =
+        in_flight ? assemble_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
+    arena_free(&scratch);
+    if (!plan)
+        return fail_memory(run->err);
     bool good = judge_plan(run, plan, table, INT64_MAX, &estimate, run->err);
     int64_t promised_bytes = good ? estimate->prediction.peak_bytes[fullest_stage(&estimate->prediction)] : 0;
-    good = good && estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
+    good = good && estimate_settle(estimate, bench->model, plan, bench->facts, run->err);
     if (good)
         keep_nearest(run, plan, &estimate->prediction, promised_bytes);
     else

@@ -200,7 +200,7 @@ static void raise_bounds(const struct run *run, struct queue *queue)
 struct waiting_config propose_take_out(struct queue *queue, int place)
 {
     struct waiting_config taken = queue->list[place];
-    queue->early_count -= !taken.at.late;
+    queue->early_count -= taken.known != TRIED;
     queue->count--;
     memmove(&queue->list[1], &queue->list[0], (size_t)place * sizeof taken);
     queue->list++;
@@ -210,15 +210,15 @@ struct waiting_config propose_take_out(struct queue *queue, int place)
 void propose_put_back(const struct job *job, enum knowledge known)
 {
     struct queue *queue = job->queue;
-    struct ordered at = { max_i64(job->bound_ns, job->result.bound_ns), job->config, known == TRIED };
+    struct waiting_config back = { { max_i64(job->bound_ns, job->result.bound_ns), job->config }, known };
     int place = 0;
-    while (place < queue->count && first_bounds_compare(&queue->list[place].at, &at) < 0)
+    while (place < queue->count && first_bounds_compare(&queue->list[place], &back) < 0)
         place++;
     queue->list--; /* it was taken out before */
     memmove(&queue->list[0], &queue->list[1], (size_t)place * sizeof *queue->list);
     queue->count++;
-    queue->early_count += !at.late;
-    queue->list[place] = (struct waiting_config){ .at = at, .known = known };
+    queue->early_count += known != TRIED;
+    queue->list[place] = back;
 }
 
 /* True when the bound may still matter. What was tried has given its plan, and is solved again for the proof alone. */
@@ -230,7 +230,7 @@ static bool worth_solving(const struct run *run, const struct waiting_config *wa
     return run->options->keep_all || waiting->at.bound_ns < below_ns;
 }
 
-/* Gives the first place worth solving, among all or among the late ones; the queue's length where none is. */
+/* Gives the first place worth solving, among all or among those that were tried; the queue's length where none is. */
 static int next_worth(const struct run *run, const struct queue *queue)
 {
     int64_t below_ns = run->options->keep_all ? INT64_MAX : reach(run);
@@ -291,9 +291,9 @@ static bool settle(struct run *run, const struct job *job)
     return propose_keep(run, job, false);
 }
 
-/* Gives the job with the least bound, if that lies so far below the incumbent that a plan near it would rule out much;
- * else NULL. */
-static const struct job *deepest(const struct run *run, const struct job *jobs, int count)
+/* Solves the job with the least bound at once and not in its turn, if that lies so far below the incumbent that a plan
+ * near it would rule out much. */
+static bool dive(struct run *run, const struct job *jobs, int count)
 {
     const struct job *least = NULL;
     int64_t below_ns = run->best_ns - run->best_ns / DIVE_SHARE;
@@ -301,13 +301,6 @@ static const struct job *deepest(const struct run *run, const struct job *jobs, 
         if (propose_is_open(&jobs[i]) && jobs[i].result.bound_ns < (least ? least->result.bound_ns : below_ns))
             least = &jobs[i];
     }
-    return least;
-}
-
-/* Solves the deepest job at once and not in its turn, for the incumbent that it may give. */
-static bool dive(struct run *run, const struct job *jobs, int count)
-{
-    const struct job *least = deepest(run, jobs, count);
     if (!least)
         return true;
     struct job job = { .config = least->config,
@@ -337,11 +330,14 @@ static bool solve_wave(struct run *run, struct job *jobs, int count)
 }
 
 /* Tells whether weights and what goes with them leave a third of a device's memory, when each rank holds `share` of
- * what the bound's mesh says. */
+ * what the bound's mesh says; of stages with several meshes they do not. */
 static bool leaves_room(struct run *run, const struct config *config, double share, bool *out)
 {
     const struct price_table *table = NULL;
     int64_t bytes = 0;
+    *out = false;
+    if (config->meshes > 0)
+        return true;
     if (!workbench_table(&run->bench, config, true, &table, run->err))
         return false;
     for (int l = 0; table && l < run->bench.chain.layer_count; l++) {
@@ -356,22 +352,19 @@ static bool leaves_room(struct run *run, const struct config *config, double sha
 
 /* Tells whether the configuration fits easily: the least of its weights takes less than two thirds, and the pipeline is
  * mostly full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
-static bool comfortable(struct run *run, const struct ordered *at, bool *out)
+static bool comfortable(struct run *run, const struct config *config, bool *out)
 {
-    const struct config *config = &run->configs[at->index];
     *out = false;
-    return config->meshes > 0 || config->micro_batch_count < 2 * config->stages || leaves_room(run, config, 1, out);
+    return config->micro_batch_count < 2 * config->stages || leaves_room(run, config, 1, out);
 }
 
 /* Tells whether a configuration without stages has room with its weights in more shards than the bound's mesh has. */
-static bool sharded_comfortable(struct run *run, const struct ordered *at, bool *out)
+static bool sharded_comfortable(struct run *run, const struct config *config, bool *out)
 {
-    const struct config *config = &run->configs[at->index];
     struct price_key bound = workbench_key(&run->bench, config, 0, true);
     int shards = mesh_shards(&config->mesh);
     *out = false;
-    return config->meshes > 0 || config->stages > 1 || shards < 2 ||
-           leaves_room(run, config, (double)mesh_shards(&bound.mesh) / shards, out);
+    return config->stages > 1 || shards < 2 || leaves_room(run, config, (double)mesh_shards(&bound.mesh) / shards, out);
 }
 
 /* Solves the job roughly, since a scout's plan is near its best: that it is no better can be proven later. */
@@ -387,7 +380,7 @@ static bool send_out(struct run *run, struct job *job)
     return propose_keep(run, job, true);
 }
 
-typedef bool comfort_function(struct run *run, const struct ordered *at, bool *out);
+typedef bool comfort_function(struct run *run, const struct config *config, bool *out);
 
 /* Solves the first comfortable configurations, each on its own, until one has a plan. It ignores the time, so that what
  * is found does not depend on it. */
@@ -397,7 +390,7 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
         bool good = false;
         if (scouts == SCOUTS)
             return true;
-        if (!is_comfortable(run, &queue->list[i].at, &good))
+        if (!is_comfortable(run, &run->configs[queue->list[i].at.index], &good))
             return false;
         if (!good)
             continue;
@@ -416,26 +409,21 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
 
 /* Tells whether sharding all weights leaves room without stages; in a small model, whose plans are soon judged, with
  * stages. */
-static bool fits_easily(struct run *run, const struct ordered *at, bool *out)
+static bool fits_easily(struct run *run, const struct config *config, bool *out)
 {
-    const struct config *config = &run->configs[at->index];
-    if (!sharded_comfortable(run, at, out))
-        return false;
-    return *out || !run_is_small(run) || config->meshes > 0 || leaves_room(run, config, 1, out);
+    return sharded_comfortable(run, config, out) && (*out || !run_is_small(run) || leaves_room(run, config, 1, out));
 }
 
 /* Tells whether the configuration has room. It is asked where all are short of micro-batches. */
-static bool has_room(struct run *run, const struct ordered *at, bool *out)
+static bool has_room(struct run *run, const struct config *config, bool *out)
 {
-    const struct config *config = &run->configs[at->index];
-    *out = false;
-    return config->meshes > 0 || leaves_room(run, config, 1, out);
+    return leaves_room(run, config, 1, out);
 }
 
 /* Accepts any configuration as a last resort: while there is time, or in a space without a narrower part. */
-static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out)
+static bool is_all_there_is(struct run *run, const struct config *config, bool *out)
 {
-    (void)at;
+    (void)config;
     *out = !run->stopped || !allowed_has(&run->space->turns, 1);
     return true;
 }
@@ -461,10 +449,9 @@ bool propose_scout_on(struct run *run, bool *found)
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
         for (; run->scout_at < run->config_count && (run->stopped || run->scouted < MOST_SCOUTED); run->scout_at++) {
             int config = run->order[run->scout_at].index;
-            struct ordered at = { 0, config, false };
             bool good = false;
-            if (!run->tried[config] &&
-                (!kinds[run->scout_kind](run, &at, &good) || (good && !scout_one(run, config, found))))
+            if (!run->tried[config] && (!kinds[run->scout_kind](run, &run->configs[config], &good) ||
+                                        (good && !scout_one(run, config, found))))
                 return false;
             if (*found)
                 return true;
@@ -485,38 +472,32 @@ static void close_queue(struct run *run, const struct queue *queue)
     }
 }
 
-static struct job job_of(const struct run *run, struct queue *queue, const struct waiting_config *next)
+/* Takes the one at the place out of the queue. */
+static struct job take_job(const struct run *run, struct queue *queue, int place)
 {
-    bool relaxed = next->known < SHARPENED && !next->at.late && run->best_ns < INT64_MAX && !run->options->keep_all;
-    return (struct job){ .config = next->at.index,
-                         .bound_ns = next->at.bound_ns,
+    struct waiting_config next = propose_take_out(queue, place);
+    bool relaxed = next.known < SHARPENED && run->best_ns < INT64_MAX && !run->options->keep_all;
+    return (struct job){ .config = next.at.index,
+                         .bound_ns = next.at.bound_ns,
                          .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
                          .queue = queue,
-                         .halves = next->known == RELAXED || run_is_small(run) ? PARTITION_HALVES : 0,
-                         .to_the_end = next->known == TRIED,
+                         .halves = next.known == RELAXED || run_is_small(run) ? PARTITION_HALVES : 0,
+                         .to_the_end = next.known == TRIED,
                          .bound_only = relaxed,
-                         .by_least = relaxed && next->known == FIRST };
+                         .by_least = relaxed && next.known == FIRST };
 }
 
-/* Takes the next ones that are worth solving, WAVE at most, out of the queue, and gives their number. */
-static int take_wave(const struct run *run, struct queue *queue, struct job *jobs)
-{
-    int count = 0;
-    for (int place; count < WAVE && (place = next_worth(run, queue)) < queue->count;) {
-        struct waiting_config next = propose_take_out(queue, place);
-        jobs[count++] = job_of(run, queue, &next);
-    }
-    return count;
-}
-
-/* Solves until no bound lies below what is already known, or until the proof has done so much and there is a plan. */
+/* Solves WAVE at once at most of those that are worth it, until no bound lies below what is already known, or until the
+ * proof has done so much and there is a plan. */
 static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
 {
     const struct certificate *c = &run->result->certificate;
     while (!run->proof_ended && !run_stops(run) &&
            (run->best_ns == INT64_MAX || c->knapsacks + c->passes < most_work)) {
         struct job jobs[WAVE];
-        int count = take_wave(run, queue, jobs);
+        int count = 0;
+        for (int place; count < WAVE && (place = next_worth(run, queue)) < queue->count; count++)
+            jobs[count] = take_job(run, queue, place);
         if (count > 0 && !solve_wave(run, jobs, count))
             return false;
         run->proof_ended = count == 0;
@@ -529,16 +510,9 @@ static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
     return true;
 }
 
-/* Scouts by compute paths and in both ways to be comfortable, and raises the bounds afterwards. */
-static bool scout_large(struct run *run, struct queue *queue)
-{
-    if (!run->options->keep_all && (!scout(run, queue, sharded_comfortable) || !scout(run, queue, comfortable)))
-        return false;
-    raise_bounds(run, queue);
-    return true;
-}
-
-/* Opens the queue, and finds a first plan, unless time ended among the bounds and there is an early one. */
+/* Opens the queue, and finds a first plan, unless one is known elsewhere, or time ended among the bounds and there is
+ * an early one. In a large model scouts go by compute paths, in both ways to be comfortable; in a small one it takes
+ * little time to raise the bounds before, and scouts begin near what is found in the end. */
 static bool open_proof(struct run *run)
 {
     run->queue = arena_alloc(&run->arena, 1, sizeof *run->queue);
@@ -548,11 +522,11 @@ static bool open_proof(struct run *run)
         return false;
     if (run->stopped && run->early.plan)
         return true;
-    bool is_known = run->options->below_ns > 0; /* a plan is, elsewhere */
-    if (!is_known && !run_is_small(run))
-        return scout_large(run, run->queue);
-    raise_bounds(run, run->queue); /* it takes little time here, and scouts begin near what is found in the end */
-    return is_known || run->options->keep_all || scout(run, run->queue, fits_easily);
+    bool scouts = run->options->below_ns == 0 && !run->options->keep_all, small = run_is_small(run);
+    if (scouts && !small && (!scout(run, run->queue, sharded_comfortable) || !scout(run, run->queue, comfortable)))
+        return false;
+    raise_bounds(run, run->queue);
+    return !scouts || !small || scout(run, run->queue, fits_easily);
 }
 
 /* Pauses after PROOF_WORK so that plans are judged, because who waits wants a good plan before a good bound. It counts

@@ -36,13 +36,15 @@ struct waiting_config {
     enum knowledge known;
 };
 struct queue {
-    int count, early_count;      /* early_count: those that are not late */
-    struct waiting_config *list; /* ascending; late ones behind all others; with room before it for who was taken out */
+    int count, early_count; /* early_count: those that were not tried */
+    struct waiting_config
+        *list; /* ascending; tried ones behind all others; with room before it for who was taken out */
 };
 
 /* first_bounds.c: enters the fate into the certificate, which has room for every configuration. */
 void first_bounds_record(struct run *run, int config, enum config_fate fate);
-/* Order elements of type struct ordered. */
+/* Orders waiting configurations by bound, those that were tried behind all others: these take longer, and are pruned by
+ * what the others have found. */
 int first_bounds_compare(const void *a, const void *b);
 void first_bounds_sort(struct queue *queue);
 /* Queues all configurations that have a first bound and a program, least compute path first. */

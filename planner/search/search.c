@@ -218,23 +218,19 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
     return run->result->why || fail_memory(run->err);
 }
 
-/* Takes the configurations that were near the best in another search of the space, under other facts. */
-static bool list_among(struct run *run)
-{
-    size_t count = (size_t)run->options->among_count;
-    run->config_count = run->options->among_count;
-    run->configs = arena_alloc(&run->arena, count, sizeof *run->configs);
-    if (run->configs)
-        memcpy(run->configs, run->options->among, count * sizeof *run->configs);
-    return run->configs || fail_memory(run->err);
-}
-
-/* Lists all configurations. Where that takes too long, or they are very many, and the space has a narrower part, it
- * lists those of that part: these are fewer, and some plan is to be found among them. */
+/* Lists all configurations, or those that were near the best in another search of the space, under other facts. Where
+ * all take too long, or are very many, and the space has a narrower part, it lists those of that part: these are fewer,
+ * and some plan is to be found among them. */
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
-    if (run->options->among_count > 0)
-        return list_among(run);
+    size_t among = (size_t)run->options->among_count;
+    if (among > 0) {
+        run->config_count = run->options->among_count;
+        run->configs = arena_alloc(&run->arena, among, sizeof *run->configs);
+        if (run->configs)
+            memcpy(run->configs, run->options->among, among * sizeof *run->configs);
+        return run->configs || fail_memory(run->err);
+    }
     const struct space_stop stop = { run_stops_of, run, SPACE_MOST_LISTED };
     const struct graph *graph = run->bench.graph;
     struct space narrower = *run->space;

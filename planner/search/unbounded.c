@@ -9,7 +9,6 @@ bool unbounded_list(struct run *run)
 {
     struct config *all = run->configs;
     int count = run->config_count, own = count, leaders = run->options->leader_count;
-    run->unbounded_first = own;
     if (own == 0 || !space_configs_unbounded(&all, &count, &run->arena, run->space, run->bench.graph,
                                              run->bench.facts->cluster, run->err))
         return own == 0;
@@ -42,7 +41,7 @@ static bool bound_one(struct run *run, int index, struct busy *busy)
     const struct config *config = &run->configs[index];
     const struct price_table *table = NULL;
     run->busy_ns[index] = INT64_MAX;
-    if (index > run->unbounded_first && unbounded_works_alike(config, config - 1)) {
+    if (index > run->config_count && unbounded_works_alike(config, config - 1)) {
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
@@ -60,7 +59,7 @@ bool unbounded_bound(struct run *run)
     struct busy *busy = busy_new();
     bool good = busy != NULL || fail_memory(run->err);
     for (int i = 0; i < run->unbounded_count && good; i++)
-        good = bound_one(run, run->unbounded_first + i, busy);
+        good = bound_one(run, run->config_count + i, busy);
     busy_free(busy);
     run->unbounded_bounded = good;
     return good;
@@ -76,9 +75,9 @@ bool unbounded_enter(struct run *run)
     if (run->unbounded_unseen)
         c->simulated_bound_ns = 0;
     const struct price_table *table = NULL;
-    for (int i = run->unbounded_first; i < run->unbounded_first + run->unbounded_count; i++) {
+    for (int i = run->config_count; i < run->config_count + run->unbounded_count; i++) {
         const struct config *config = &run->configs[i];
-        bool same = i > run->unbounded_first && config_equal_but(config, config - 1, BUT_PREFETCH | BUT_EXTRA);
+        bool same = i > run->config_count && config_equal_but(config, config - 1, BUT_PREFETCH | BUT_EXTRA);
         if (!same && !workbench_table(&run->bench, config, true, &table, run->err))
             return false;
         certificate_hash_add(&c->hash, config, table);

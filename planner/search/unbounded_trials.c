@@ -309,7 +309,7 @@ static bool list_proposals(struct trial *t)
 {
     const struct run *run = t->run;
     for (int leader = 0; leader < t->leader_count; leader++)
-        for (int i = run->unbounded_first; i < run->unbounded_first + run->unbounded_count; i++)
+        for (int i = run->config_count; i < run->config_count + run->unbounded_count; i++)
             if (run->busy_ns[i] < t->below_ns && is_akin(&run->configs[i], &run->configs[t->leaders[leader].config]) &&
                 !has_like(t, i, leader) && !add_proposal(t, i, leader))
                 return false;
@@ -375,8 +375,8 @@ static int next_joined(const struct trial *t, const bool *passed)
     const struct run *run = t->run;
     int next = -1;
     int64_t least_ns = INT64_MAX;
-    for (int i = run->unbounded_first; i < run->unbounded_first + run->unbounded_count; i++) {
-        if (passed[i - run->unbounded_first] || run->busy_ns[i] >= t->below_ns || !joined_ends_are(&run->configs[i]))
+    for (int i = run->config_count; i < run->config_count + run->unbounded_count; i++) {
+        if (passed[i - run->config_count] || run->busy_ns[i] >= t->below_ns || !joined_ends_are(&run->configs[i]))
             continue;
         int64_t ns = run_with_idle_ns(&run->configs[i], run->busy_ns[i]);
         if (ns < least_ns) {
@@ -396,7 +396,7 @@ static bool try_joined(struct trial *t)
     for (int tried = 0, next; tried < TRIAL_JOINED && (next = next_joined(t, passed)) >= 0 && !run_stops(run);
          tried++) {
         for (int i = 0; i < run->unbounded_count; i++)
-            passed[i] |= unbounded_works_alike(&run->configs[run->unbounded_first + i], &run->configs[next]);
+            passed[i] |= unbounded_works_alike(&run->configs[run->config_count + i], &run->configs[next]);
         if (!try_config(t, next, NULL))
             return false;
     }
@@ -408,7 +408,7 @@ static bool try_joined(struct trial *t)
 static bool solve_leaders(struct trial *t)
 {
     struct run *run = t->run;
-    int first = run->unbounded_first + run->unbounded_count;
+    int first = run->config_count + run->unbounded_count;
     for (int i = 0; i < run->options->leader_count && !run_stops(run); i++) {
         struct candidate c = { .config = first + i, .capacity_bytes = run->capacity_bytes };
         if (!workbench_table(&run->bench, &run->configs[first + i], false, &c.table, run->err) ||
@@ -424,27 +424,17 @@ static bool solve_leaders(struct trial *t)
     return true;
 }
 
-static bool try_blindly(const struct trial *t)
-{
-    struct run *run = t->run;
-    for (int i = 0; i < run->unbounded_count && i < TRIAL_BLIND && !run->beyond && !run_stops(run); i++)
-        if (!try_config(t, run->unbounded_first + i, NULL))
-            return false;
-    return true;
-}
-
 /* Judges the ranked candidates from `before` on. It passes over those of which the walk says more than most_ns in the
  * end, and those that start more than one part in TRIAL_FAR_SHARE above it. */
 static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
     if (run->candidate_count == before)
         return true;
-    int first = run->unbounded_first;
     if (!joined_ends_make(run) || !joined_ends_try_all(run))
         return false;
     if (most_ns < INT64_MAX)
         pass_over(run, most_ns + most_ns / TRIAL_FAR_SHARE);
-    if (!climb_from(run, first))
+    if (!climb_from(run, run->config_count))
         return false;
     pass_over(run, most_ns);
     return judge_more(run);
@@ -474,7 +464,10 @@ bool unbounded_try(struct run *run)
         return true;
     t.first = run->candidate_count;
     end_turns(run);
-    return try_blindly(&t) && rank_more(run, t.first, INT64_MAX) && judge_new(run, t.first, INT64_MAX);
+    for (int i = 0; i < run->unbounded_count && i < TRIAL_BLIND && !run->beyond && !run_stops(run); i++)
+        if (!try_config(&t, run->config_count + i, NULL)) /* nobody leads */
+            return false;
+    return rank_more(run, t.first, INT64_MAX) && judge_new(run, t.first, INT64_MAX);
 }
 
 bool unbounded_try_joined(struct run *run)
