@@ -14,7 +14,7 @@ struct enumeration {
     int64_t table_size;
 };
 
-static bool grow(void *pointer_to_array, int64_t count, size_t size)
+bool ideals_grow(void *pointer_to_array, int64_t count, size_t size)
 {
     void *old, *grown;
     memcpy(&old, pointer_to_array, sizeof old);
@@ -38,9 +38,10 @@ static bool grow_sets(struct enumeration *e)
     if (set->count < e->capacity)
         return true;
     int64_t capacity = e->capacity ? 2 * e->capacity : 256;
-    if (!grow(&set->bits, capacity, (size_t)set->words * sizeof *set->bits) ||
-        !grow(&e->hash, capacity, sizeof *e->hash) || !grow(&set->first_up, capacity + 1, sizeof *set->first_up) ||
-        !grow(&e->table, 2 * capacity, sizeof *e->table))
+    if (!ideals_grow(&set->bits, capacity, (size_t)set->words * sizeof *set->bits) ||
+        !ideals_grow(&e->hash, capacity, sizeof *e->hash) ||
+        !ideals_grow(&set->first_up, capacity + 1, sizeof *set->first_up) ||
+        !ideals_grow(&e->table, 2 * capacity, sizeof *e->table))
         return false;
     e->capacity = capacity;
     e->table_size = 2 * capacity;
@@ -55,7 +56,7 @@ static bool grow_covers(struct enumeration *e, int64_t more)
     if (e->up_count + more <= e->up_capacity)
         return true;
     int64_t capacity = max_i64(2 * e->up_capacity, e->up_count + more);
-    if (!grow(&e->set->up_ideal, capacity, sizeof(int)) || !grow(&e->set->up_node, capacity, sizeof(int)))
+    if (!ideals_grow(&e->set->up_ideal, capacity, sizeof(int)) || !ideals_grow(&e->set->up_node, capacity, sizeof(int)))
         return false;
     e->up_capacity = capacity;
     return true;

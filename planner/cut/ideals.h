@@ -18,6 +18,8 @@ struct ideals {
 bool ideals_build(struct ideals *out, const struct dag *dag, int64_t limit, struct error *err);
 void ideals_free(struct ideals *ideals); /* accepts NULL and what failed to build */
 
+/* Reallocates an array for so many elements; false when out of memory. */
+bool ideals_grow(void *pointer_to_array, int64_t count, size_t size);
 static inline const uint64_t *ideal_bits(const struct ideals *ideals, int index)
 {
     return ideals->bits + (size_t)index * (size_t)ideals->words;

@@ -30,11 +30,6 @@ int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns)
     return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
 }
 
-int64_t partition_tolerance_ns(const struct partition_problem *problem, int64_t step_ns)
-{
-    return partition_gap_ns(problem->gap_ppm, step_ns);
-}
-
 static int64_t step_of_sum(const struct solver *s, int64_t sum)
 {
     return partition_once_ns(s->problem) + sum + mean_high(s, sum);
@@ -77,16 +72,16 @@ static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int
     return min_i64(s->most_high_ns, upper - tolerance_ns - partition_once_ns(s->problem) - sum - 1);
 }
 
-/* Takes the plan of the best cut's solutions, where each stage has one. *high: its Y. *upper is what its rows say,
- * which may be less than its step where passes are in phases. */
+/* Takes the plan of the best cut's solutions, where each stage has one. *upper is what its rows say, which may be less
+ * than its step where passes are in phases. */
 static const struct spot_choice solutions = { -1, -1 };
-static bool take_plan(struct solver *s, struct spot_choice choice, int64_t *upper, int64_t *high, double *slope)
+static bool take_plan(struct solver *s, struct spot_choice choice, int64_t *upper, double *slope)
 {
-    int64_t path = 0;
+    int64_t path = 0, high;
     struct stage_times times;
-    if (!cut_solution(s, choice, &path, high, &times, slope))
+    if (!cut_solution(s, choice, &path, &high, &times, slope))
         return true;
-    int64_t least_ns = partition_once_ns(s->problem) + path + *high,
+    int64_t least_ns = partition_once_ns(s->problem) + path + high,
             step_ns = partition_once_ns(s->problem) + path + stage_times_ns(&times);
     if (least_ns < s->nearest_ns) {
         s->nearest_ns = least_ns;
@@ -99,14 +94,13 @@ static bool take_plan(struct solver *s, struct spot_choice choice, int64_t *uppe
 /* Finds the best cut under a cap by relaxations, and takes its plan where each of its stages has a solution. */
 static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *upper, int64_t *sum, double *slope)
 {
-    int64_t high;
     set_cap(s, cap_ns);
     set_most_sum(s, *upper);
     if (!cut_refine(s, EFFORT_RELAX, s->least_ns / ROUGH, sum))
         return false;
-    if (*sum == INT64_MAX || s->stopped || !take_plan(s, solutions, upper, &high, slope))
+    if (*sum == INT64_MAX || s->stopped || !take_plan(s, solutions, upper, slope))
         return *sum == INT64_MAX || s->stopped;
-    return !polish || (cut_polish(s) && (s->stopped || take_plan(s, solutions, upper, &high, slope)));
+    return !polish || (cut_polish(s) && (s->stopped || take_plan(s, solutions, upper, slope)));
 }
 
 /* Finds any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
@@ -169,7 +163,7 @@ static bool is_one_stage(const struct solver *s)
  * there C and Y may be traded one for one, and no cap rules anything out. */
 static bool leave_out(struct solver *s, int64_t sum, struct descent *d, bool *left_out)
 {
-    int64_t once = partition_once_ns(s->problem), high;
+    int64_t once = partition_once_ns(s->problem);
     bool alone = is_one_stage(s);
     double slope;
     *left_out = false;
@@ -184,7 +178,7 @@ static bool leave_out(struct solver *s, int64_t sum, struct descent *d, bool *le
             if (!stage_solve_whole(s, at.level, at.first, at.end, (enum effort)e, &record))
                 return false;
             struct spot_choice choice = { at.stage, record };
-            if (record >= 0 && !take_plan(s, choice, &d->upper, &high, &slope))
+            if (record >= 0 && !take_plan(s, choice, &d->upper, &slope))
                 return false;
         }
         if (others + cell->whole >= d->upper - step_tolerance(s, d->upper)) {
@@ -240,7 +234,7 @@ static bool lower_cap(struct solver *s, struct descent *d, int64_t sum, bool far
  * plan has, and lowers the cap. *open: that was not enough. */
 static bool relax_cap(struct solver *s, struct descent *d, bool *open)
 {
-    int64_t sum = 0, high;
+    int64_t sum = 0;
     bool left_out = false;
     double slope;
     *open = false;
@@ -248,7 +242,7 @@ static bool relax_cap(struct solver *s, struct descent *d, bool *open)
         return false;
     if (d->done)
         return true;
-    if (!take_plan(s, solutions, &d->upper, &high, &slope))
+    if (!take_plan(s, solutions, &d->upper, &slope))
         return false;
     bool far = falls_far(s, d, sum);
     if (!far && !leave_out(s, sum, d, &left_out))
@@ -273,7 +267,7 @@ static bool solve_cap(struct solver *s, struct descent *d)
         block_unsolved(s);
         return true;
     }
-    if (!take_plan(s, solutions, &d->upper, &high, &slope))
+    if (!take_plan(s, solutions, &d->upper, &slope))
         return false;
     int64_t next = min_i64(high - 1, cap_below(s, d->upper, sum, step_tolerance(s, d->upper)));
     d->bound = min_i64(d->bound, once + sum + next + 1);
@@ -321,7 +315,7 @@ static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound
  * the widest cap shows; for a bound alone caps fall as long as they fall far. *bound: no plan is shorter. */
 static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done)
 {
-    int64_t sum = 0, next, once = partition_once_ns(s->problem);
+    int64_t sum = 0, next;
     if (upper == INT64_MAX)
         return true;
     next = cap_below(s, upper, s->least_ns, 0);
@@ -330,24 +324,24 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
         set_cap(s, next);
         if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
             return false;
-        *done = sum == INT64_MAX || once + sum + mean_high(s, sum) >= upper - step_tolerance(s, upper);
+        *done = sum == INT64_MAX || step_of_sum(s, sum) >= upper - step_tolerance(s, upper);
         next = *done ? s->cap_ns : cap_below(s, upper, sum, 0);
     } while (s->problem->bound_only && s->cap_ns - next > max_i64(s->cap_ns, 0) / NEAR && !s->stopped);
     if (*done && sum < INT64_MAX && !s->stopped)
-        *bound = min_i64(*bound, once + sum + mean_high(s, sum));
+        *bound = min_i64(*bound, step_of_sum(s, sum));
     return *done || !s->problem->bound_only || sharpen(s, sum, upper, bound, done);
 }
 
 /* Bounds plans shorter than `upper` by the places of cuts alone, where cuts were too many to look at. */
 static bool bound_left(struct solver *s, int64_t upper, int64_t *bound)
 {
-    int64_t sum = s->least_ns, once = partition_once_ns(s->problem), cap_ns = INT64_MAX;
+    int64_t sum = s->least_ns, cap_ns = INT64_MAX;
     for (int64_t next = cap_below(s, upper, sum, 0); next < cap_ns - max_i64(cap_ns, 0) / (4 * NEAR);) {
         cap_ns = next;
         set_cap(s, cap_ns);
         if (!ideals_rest(s, &sum))
             return false;
-        *bound = sum == INT64_MAX ? upper : max_i64(*bound, once + sum + mean_high(s, sum));
+        *bound = sum == INT64_MAX ? upper : max_i64(*bound, step_of_sum(s, sum));
         next = sum == INT64_MAX ? cap_ns : cap_below(s, upper, sum, 0);
     }
     return true;
@@ -438,7 +432,7 @@ bool partition_span(const struct partition_problem *problem, struct forward_span
     *out = (struct solved_span){ .bound_ns = result->bound_ns,
                                  .forward_ns = s.nearest_ns < INT64_MAX ? s.nearest_forward_ns : INT64_MIN,
                                  .stopped = s.stopped };
-    ideals_close(&s);
+    bands_close(&s);
     arena_free(&scratch);
     return good;
 }

@@ -2,22 +2,17 @@
  * along the steps from place to place. For one vector and one bin a stage's bound is a difference of two sums, so that
  * the least over all its ends needs no look at single stages. */
 #include "planner/cut/partition_ideals.h"
+#include "planner/cut/ideals.h"
 #include "base/num.h"
 #include <stdlib.h>
 #include <string.h>
 
 bool bands_reserve(void *array, int64_t *capacity, int64_t count, size_t size)
 {
-    void *old, *grown;
-    if (count <= *capacity)
-        return true;
-    memcpy(&old, array, sizeof old);
-    grown = reallocarray(old, (size_t)count, size);
-    if (grown) {
-        memcpy(array, &grown, sizeof grown);
-        *capacity = count;
-    }
-    return grown != NULL;
+    if (count > *capacity && !ideals_grow(array, count, size))
+        return false;
+    *capacity = max_i64(*capacity, count);
+    return true;
 }
 
 bool bands_open(struct solver *s)

@@ -290,9 +290,3 @@ bool ideals_rest(struct solver *s, int64_t *sum)
     *sum = any && s->ideal_cut->band[0].count > 0 ? s->ideal_cut->band[0].rest[0] : INT64_MAX;
     return true;
 }
-
-void ideals_close(struct solver *s)
-{
-    if (s->ideal_cut)
-        bands_close(s);
-}

@@ -53,7 +53,6 @@ struct ideal_cut {
 bool bands_reserve(void *array, int64_t *capacity, int64_t count, size_t size);
 /* Opens s->ideal_cut; false when out of memory. */
 bool bands_open(struct solver *s);
-void bands_close(struct solver *s);
 /* Finds where stages can begin under the present cap. *any: in each row somewhere. False: out of memory. */
 bool bands_set(struct solver *s, bool *any);
 /* Bounds what is left from each place on, closely. False: out of memory. */

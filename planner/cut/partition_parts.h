@@ -213,10 +213,9 @@ static inline int64_t stage_slack_ns(const struct solver *s)
     return s->span.to_ns - s->span.from_ns;
 }
 /* Gives how much above the bound is good enough: of a step, or of a part of it. */
-int64_t partition_tolerance_ns(const struct partition_problem *problem, int64_t step_ns);
 static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 {
-    return partition_tolerance_ns(s->problem, step_ns);
+    return partition_gap_ns(s->problem->gap_ppm, step_ns);
 }
 /* Gives what a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
 int64_t partition_once_ns(const struct partition_problem *problem);
@@ -367,7 +366,7 @@ static inline struct stage_spot cut_next(const struct solver *s, struct stage_sp
 bool ideals_sweep(struct solver *s, int64_t *sum);
 /* Gives what is proven of the sum without looking at single stages; INT64_MAX where nothing fits. */
 bool ideals_rest(struct solver *s, int64_t *sum);
-void ideals_close(struct solver *s);
+void bands_close(struct solver *s); /* frees what the sweeps have made (partition_bands.c) */
 /* Sweeps and solves the stages of the best cut until none of them is open, or all their bounds together rise by no more
  * than slack_ns. *sum is proven in any case. */
 bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t *sum);
@@ -390,7 +389,7 @@ static inline bool good_enough(const struct partition_problem *problem, const st
                                int64_t bound_ns)
 {
     int64_t best = best_known_ns(problem, result);
-    return bound_ns >= best - partition_tolerance_ns(problem, best) ||
+    return bound_ns >= best - partition_gap_ns(problem->gap_ppm, best) ||
            (problem->enough_ns > 0 && bound_ns >= problem->enough_ns);
 }
 /* What is known of the plans of a span. */
