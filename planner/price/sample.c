@@ -17,14 +17,9 @@
 
 static void set_sizes(struct sample *s, const struct graph *graph, const struct mesh *mesh)
 {
-    int ranks = mesh_ranks(mesh);
     s->graph = graph;
     s->plan->batch = graph->batch;
-    s->plan->rank_count = s->plan->stage_count * ranks;
-    for (int k = 0; k < s->plan->stage_count; k++) {
-        s->plan->stages[k].first_rank = k * ranks;
-        memcpy(s->plan->stages[k].atom, mesh->size, sizeof mesh->size);
-    }
+    mesh_set_stages(mesh, 0, s->plan);
 }
 
 static bool make_plan(struct sample *s, const struct graph *graph)
@@ -38,7 +33,6 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     plan->dtype = shape->dtype;
     plan->optimizer = shape->optimizer;
     plan->micro_batch_count = shape->micro_batches;
-    plan->atom_count = shape->mesh.atom_count;
     plan->prefetch = shape->prefetch;
     plan->loss_chunks = shape->loss_chunks;
     plan->bucket_bytes = shape->bucket_bytes;

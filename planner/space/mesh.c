@@ -1,4 +1,5 @@
 #include "planner/space/mesh.h"
+#include <string.h>
 
 struct mesh mesh_none(void)
 {
@@ -38,6 +39,16 @@ MESH_PRODUCT(mesh_tensor, by, by != dimensions[DIM_none] && by->lane == LANE_TP)
 MESH_PRODUCT(mesh_data, by, by->splits_batch)
 MESH_PRODUCT(mesh_expert, by, dimension_prefers(by, TAG_EXPERT))
 MESH_PRODUCT(mesh_shards, by, by->shard)
+
+void mesh_set_stages(const struct mesh *mesh, int first, struct plan *plan)
+{
+    plan->atom_count = mesh->atom_count;
+    plan->rank_count = (first + plan->stage_count) * mesh_ranks(mesh);
+    for (int k = 0; k < plan->stage_count; k++) {
+        plan->stages[k].first_rank = (first + k) * mesh_ranks(mesh);
+        memcpy(plan->stages[k].atom, mesh->size, sizeof mesh->size);
+    }
+}
 
 bool mesh_equal(const struct mesh *a, const struct mesh *b)
 {

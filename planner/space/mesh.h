@@ -14,6 +14,8 @@ void mesh_add(struct mesh *mesh, int size, enum dimension_index dim);
 int mesh_ranks(const struct mesh *mesh);
 /* Gives the mesh with one atom for neighbours of one dimension. */
 struct mesh mesh_joined(const struct mesh *mesh);
+/* Puts the plan's stages on a mesh each, from the cluster's mesh `first` on. */
+void mesh_set_stages(const struct mesh *mesh, int first, struct plan *plan);
 bool mesh_equal(const struct mesh *a, const struct mesh *b);
 /* These give degrees: ranks that work on one sequence's heads and columns; that have sequences of their own. */
 int mesh_tensor(const struct mesh *mesh);

@@ -1,19 +1,4 @@
 #include "planner/tables/cuts.h"
-#include <string.h>
-
-static struct plan *stages_of(const struct config *config)
-{
-    struct plan *plan = plan_new(config->stages, 1);
-    for (int k = 0; plan && k < config->stages; k++) {
-        plan->stages[k].first_rank = config_first_rank(config, k);
-        memcpy(plan->stages[k].atom, config->mesh.size, sizeof config->mesh.size);
-    }
-    if (plan) {
-        plan->rank_count = config->stages * mesh_ranks(&config->mesh);
-        plan->atom_count = config->mesh.atom_count;
-    }
-    return plan;
-}
 
 /* Gives the table, and those of its stages, with such sends; NULL when out of memory. */
 static const struct price_table *with_sends(struct workbench *bench, const struct price_table *from, int64_t send_ns,
@@ -41,10 +26,13 @@ bool cuts_table(struct workbench *bench, const struct config *config, const stru
 {
     if (config->stages < 2 || (*table)->send_bytes == 0)
         return true;
-    struct plan *plan = stages_of(config);
+    struct plan *plan = plan_new(config->stages, 1);
     if (plan) {
+        mesh_set_stages(&config->mesh, 0, plan);
         int64_t sum = 0;
         int cuts = plan->stage_count - 1;
+        for (int k = 0; k <= cuts; k++)
+            plan->stages[k].first_rank = config_first_rank(config, k);
         for (int k = 0; k < cuts; k++)
             sum += cost_between_stages(bench->facts, plan, k, k + 1, (*table)->send_bytes).ns;
         *table = with_sends(bench, *table, (sum + cuts / 2) / cuts + (*table)->send_ends_ns, config_pieces(config));

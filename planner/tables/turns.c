@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "planner/plan/plan.h"
 #include "planner/tables/types.h"
-#include <string.h>
 
 /* ---- the exchange ---- */
 
@@ -28,21 +27,6 @@ static int list_reaches(const struct cluster *cluster, const struct plan *plan, 
         last = level;
     }
     return count;
-}
-
-/* Makes a stage of replicas from the cluster's mesh `first` on. */
-static struct plan *stage_of_replicas(const struct mesh *mesh, int first, int replicas)
-{
-    struct plan *plan = plan_new(replicas, 1);
-    for (int k = 0; plan && k < replicas; k++) {
-        plan->stages[k].first_rank = (first + k) * mesh_ranks(mesh);
-        memcpy(plan->stages[k].atom, mesh->size, sizeof mesh->size);
-    }
-    if (plan) {
-        plan->rank_count = (first + replicas) * mesh_ranks(mesh);
-        plan->atom_count = mesh->atom_count;
-    }
-    return plan;
 }
 
 /* ---- tables ---- */
@@ -80,11 +64,12 @@ static bool table_at(struct turns_making *m, int before, int shape, const struct
             return true;
         }
     struct price_table *table = price_copy_table(&bench->arena, from);
-    struct plan *plan = stage_of_replicas(&c->mesh, typed ? first / ranks : 0, replicas);
+    struct plan *plan = plan_new(replicas, 1);
     if (!table || !plan) {
         plan_free(plan);
         return fail_memory(m->err);
     }
+    mesh_set_stages(&c->mesh, typed ? first / ranks : 0, plan);
     struct turns_reach reach[MAX_LEVELS];
     int reaches = list_reaches(bench->facts->cluster, plan, reach);
     for (int i = 0; i < table->class_count * table->strategy_count; i++) {
@@ -157,7 +142,7 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
     const struct price_table *from = NULL;
     *out = NULL;
     if (bound_only)
-        return bench->type_facts ? types_least_table(bench, config, true, out, err)
+        return bench->type_facts ? types_least_table(bench, config, out, err)
                                  : workbench_type_table(bench, config, 0, true, out, err);
     if (!workbench_type_table(bench, config, 0, false, &from, err))
         return false;

@@ -44,12 +44,18 @@ static const struct price_table **place_of(struct workbench *bench, enum made_ta
     return memo_place(&bench->made, words, (size_t)count, sizeof(const struct price_table *), known);
 }
 
-/* Joins the most, or the least, of a set of types. *out stays NULL where they cannot be lowered. */
+/* Joins the most, or the least, of a set of types. *out is NULL where they cannot be lowered. */
 static bool join_types(struct workbench *bench, const struct config *config, unsigned types, bool bound_only, bool most,
                        const struct price_table **out, struct error *err)
 {
+    bool known;
     struct price_table *joined = NULL;
-    for (int type = 0; types >> type; type++) {
+    const struct price_table **made = place_of(bench, most ? MADE_STAGE_OF_TYPES : MADE_LEAST_OF_TYPES, config,
+                                               bound_only, &(int64_t){ types }, 1, &known);
+    if (!made)
+        return fail_memory(err);
+    *out = *made;
+    for (int type = 0; !known && types >> type; type++) {
         const struct price_table *table = NULL;
         if (!(types >> type & 1))
             continue;
@@ -60,40 +66,24 @@ static bool join_types(struct workbench *bench, const struct config *config, uns
         if (!price_join_table(&joined, &bench->arena, table, most))
             return fail_memory(err);
     }
-    *out = joined;
+    if (!known)
+        *out = *made = joined;
     return true;
 }
 
 bool types_stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
                        const struct price_table **out, struct error *err)
 {
-    bool known;
     *out = NULL;
-    if ((types & (types - 1)) == 0)
-        return workbench_type_table(bench, config, __builtin_ctz(types), bound_only, out, err);
-    const struct price_table **made =
-        place_of(bench, MADE_STAGE_OF_TYPES, config, bound_only, &(int64_t){ types }, 1, &known);
-    if (!made)
-        return fail_memory(err);
-    if (!known && !join_types(bench, config, types, bound_only, true, made, err))
-        return false;
-    *out = *made;
-    return true;
+    return (types & (types - 1)) == 0 ? workbench_type_table(bench, config, __builtin_ctz(types), bound_only, out, err)
+                                      : join_types(bench, config, types, bound_only, true, out, err);
 }
 
-bool types_least_table(struct workbench *bench, const struct config *config, bool bound_only,
-                       const struct price_table **out, struct error *err)
+bool types_least_table(struct workbench *bench, const struct config *config, const struct price_table **out,
+                       struct error *err)
 {
-    bool known;
-    unsigned all = (1u << bench->facts->cluster->type_count) - 1;
-    const struct price_table **made = place_of(bench, MADE_LEAST_OF_TYPES, config, bound_only, NULL, 0, &known);
     *out = NULL;
-    if (!made)
-        return fail_memory(err);
-    if (!known && !join_types(bench, config, all, bound_only, false, made, err))
-        return false;
-    *out = *made;
-    return true;
+    return join_types(bench, config, (1u << bench->facts->cluster->type_count) - 1, true, false, out, err);
 }
 
 static bool mix(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,

@@ -9,9 +9,9 @@ void types_close(struct workbench *bench);
 /* Prices a stage of the configuration's mesh on these types (bit t for type t); *out NULL when lowering refuses it. */
 bool types_stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
                        const struct price_table **out, struct error *err);
-/* Gives the least of all types, number by number; *out is NULL where lowering refuses it. */
-bool types_least_table(struct workbench *bench, const struct config *config, bool bound_only,
-                       const struct price_table **out, struct error *err);
+/* Gives the least of all types' bounds, number by number; *out is NULL where lowering refuses it. */
+bool types_least_table(struct workbench *bench, const struct config *config, const struct price_table **out,
+                       struct error *err);
 /* Gives the configuration's table with one for each stage; *out is NULL where lowering refuses it. */
 bool types_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                  struct error *err);

@@ -24,18 +24,14 @@ static struct layer_price with_versions(const struct workbench *bench, struct la
 static struct price_table *make_table(struct workbench *bench, const struct price_table *from, int schedule,
                                       int versions)
 {
-    struct price_table *table = arena_alloc(&bench->arena, 1, sizeof *table);
-    size_t count = (size_t)(from->class_count * from->strategy_count);
+    struct price_table *table = price_copy_table(&bench->arena, from);
     if (!table)
         return NULL;
-    *table = *from;
     table->by_stage = NULL;
-    table->prices = arena_alloc(&bench->arena, count, sizeof *table->prices);
-    for (size_t i = 0; table->prices && i < count; i++)
-        table->prices[i] =
-            with_versions(bench, from->prices[i], from->strategies[i % (size_t)from->strategy_count].layer.zero,
-                          schedules[schedule]->updates_each, versions);
-    return table->prices ? table : NULL;
+    for (int i = 0; i < from->class_count * from->strategy_count; i++)
+        table->prices[i] = with_versions(bench, from->prices[i], from->strategies[i % from->strategy_count].layer.zero,
+                                         schedules[schedule]->updates_each, versions);
+    return table;
 }
 
 static int versions_of(const struct config *config, int stage)
