@@ -230,12 +230,12 @@ static bool make_heads(struct busy *b)
     return true;
 }
 
-static bool make_lines(struct busy *b)
+static bool make_lines(struct busy *b, struct error *err)
 {
     const struct graph *graph = b->p->chain->graph;
     bool later = b->p->chain->branches || (graph && !graph_is_chain(graph)) || b->p->splits || b->p->chunks > 1;
     if (!b->has_lines && !make_heads(b))
-        return false;
+        return fail_memory(err);
     b->has_lines = true;
     b->line_count = b->p->asynchronous ? 1 : later ? 2 : 3;
     return true;
@@ -346,11 +346,6 @@ static bool busy_open(struct busy *b, const struct busy_problem *problem, struct
     return list_works(b) || fail_memory(err);
 }
 
-static bool busy_lines(struct busy *b, struct error *err)
-{
-    return make_lines(b) || fail_memory(err);
-}
-
 struct busy *busy_new(void)
 {
     return calloc(1, sizeof(struct busy));
@@ -371,7 +366,7 @@ static bool find_bound(int64_t *out, struct busy *b, const struct busy_problem *
     *out = ceil_div(problem->micro_batches * b->lowest.sum[1][b->layers], problem->stages);
     if (problem->several || *out >= below_ns)
         return true;
-    if (!busy_lines(b, err))
+    if (!make_lines(b, err))
         return false;
     for (int i = 0; i < b->line_count; i++)
         *out = max_i64(*out, mean_bound(b, &b->line[i]));
@@ -393,7 +388,7 @@ bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err)
 {
     struct busy b = { 0 };
-    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
+    bool good = busy_open(&b, problem, err) && make_lines(&b, err);
     *out = 0;
     for (int k = 0; good && k < problem->stages; k++) {
         int first = first_layer[k], end = k + 1 < problem->stages ? first_layer[k + 1] : b.layers;

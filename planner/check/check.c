@@ -26,14 +26,11 @@ static bool in_phases(const struct config *config)
     return config->stages != 1 && schedules[config->schedule]->phases;
 }
 
-/* Makes the kind of a stage of so many meshes. Bounds of replicas that take turns have one table, without exchange. */
-static struct stage_kind kind_of_meshes(const struct checker *c, const struct config *config,
-                                        const struct price_table *table, int left, int shape, int in_flight)
+static struct stage_kind kind_of(const struct checker *c, const struct config *config, const struct price_table *own,
+                                 int in_flight, int64_t micro_batches)
 {
-    const struct price_table *own = price_of_meshes(table, config->meshes - left, shape);
-    int64_t micro_batches = ceil_div(config->micro_batch_count, config->turns[shape]);
     return (struct stage_kind){ .table = own,
-                                .capacity_bytes = c->claim->memory_bytes,
+                                .capacity_bytes = c->claim->memory_bytes / config_chunks(config),
                                 .in_flight = in_flight,
                                 .micro_batches = micro_batches,
                                 .waiting_ns = waiting_ns(own, in_flight, micro_batches),
@@ -51,8 +48,10 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
         return fail_memory(c->err);
     for (int left = 1; left < rows; left++)
         for (int shape = 0; shape < turns && (!price_is_by_place(table) || config->turns[shape] <= left); shape++)
+            /* bounds of replicas that take turns have one table, without exchange */
             stages[left * turns + shape] =
-                kind_of_meshes(c, config, table, left, shape, in_flight[left * turns + shape]);
+                kind_of(c, config, price_of_meshes(table, config->meshes - left, shape),
+                        in_flight[left * turns + shape], ceil_div(config->micro_batch_count, config->turns[shape]));
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
                                  .stage_count = config->stages,
                                  .class_count = chain->class_count,
@@ -93,14 +92,7 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
                                  .phases = in_phases(config),
                                  .once_ns = table->norm_exchange_ns };
     for (int k = 0; k < pieces; k++) {
-        const struct price_table *own = price_of_stage(table, k);
-        stages[k] = (struct stage_kind){ .table = own,
-                                         .capacity_bytes = c->claim->memory_bytes / config_chunks(config),
-                                         .in_flight = in_flight[k],
-                                         .micro_batches = micro_batches,
-                                         .waiting_ns = waiting_ns(own, in_flight[k], micro_batches),
-                                         .apart = in_phases(config),
-                                         .patient = c->patient };
+        stages[k] = kind_of(c, config, price_of_stage(table, k), in_flight[k], micro_batches);
         if (k + 1 < pieces)
             out->once_ns += 2 * price_send_ns(table, k);
     }

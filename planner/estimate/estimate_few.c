@@ -225,11 +225,11 @@ static bool judge_by_period(struct estimate **out, struct period *period, struct
             p->step_ns = min_i64(p->step_ns + periods * period->ns, MAX_TIME_NS);
             for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
                 p->breakdown_ns[kind] += periods * period->breakdown_ns[kind];
-            estimate->apart_ns = estimate->prediction.step_ns;
+            estimate->apart_ns = p->step_ns;
             *out = estimate;
-            estimate = NULL;
+        } else {
+            estimate_free(estimate);
         }
-        estimate_free(estimate);
     }
     timeline_free(timeline);
     return good;

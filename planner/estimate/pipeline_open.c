@@ -130,8 +130,8 @@ static bool list_links(struct pipeline *p, struct arena *arena)
                 piece->links[1][at] = piece->links[1][at - 1];
             piece->links[end][at] = i;
         }
-    for (int k = 0; k < p->piece_count; k++) {
-        const struct piece *first = &p->pieces[pipeline_first_replica(p->plan, k)];
+    for (int k = 0; k < p->piece_count; k++) { /* replicas that take turns have the links of the first of them */
+        const struct piece *first = &p->pieces[p->plan->chunk_count > 1 ? k : k - p->plan->stages[k].turn];
         memcpy(p->pieces[k].links, first->links, sizeof first->links);
         memcpy(p->pieces[k].link_count, first->link_count, sizeof first->link_count);
     }

@@ -59,7 +59,8 @@ static int end_of(const struct ordering *o, int token, bool receives)
 {
     int number = number_of(o, token);
     const struct link *link = &o->p->links[number / 2];
-    int first = (number % 2 == 1) == receives ? link->maker : link->reader, replicas = pipeline_replicas(o->p, first);
+    int first = (number % 2 == 1) == receives ? link->maker : link->reader,
+        replicas = o->p->plan->chunk_count > 1 ? 1 : o->p->turns[first];
     return replicas == 1 ? first : first + micro_of_token(o, token) % replicas;
 }
 
@@ -366,14 +367,6 @@ static bool open_ordering(struct ordering *o)
     return o->out->events != NULL;
 }
 
-static bool make_order(struct pipeline_order *out, const struct pipeline *p, const int *work, struct error *err)
-{
-    struct ordering o = { .p = p, .out = out };
-    bool good = (open_ordering(&o) || fail_memory(err)) && list_receives(&o, work, err) && run_stages(&o, err);
-    arena_free(&o.scratch);
-    return good;
-}
-
 /* ---- orders that are kept ---- */
 
 static void free_order(struct pipeline_order *order)
@@ -475,7 +468,11 @@ static bool find_or_make(struct pipeline_order **out, struct pipeline_shelf *she
     made->hash = hash;
     made->words = words;
     made->key = arena_alloc(&made->arena, words, sizeof *key);
-    if (!(made->key || fail_memory(err)) || !make_order(made, p, work, err)) {
+    struct ordering o = { .p = p, .out = made };
+    bool good =
+        ((made->key && open_ordering(&o)) || fail_memory(err)) && list_receives(&o, work, err) && run_stages(&o, err);
+    arena_free(&o.scratch);
+    if (!good) {
         free_order(made);
         return false;
     }

@@ -55,17 +55,6 @@ struct pipeline_order {
     bool kept;      /* on a shelf */
 };
 
-/* Gives the first of the piece's replicas that take turns; the piece itself where none do. */
-static inline int pipeline_first_replica(const struct plan *plan, int piece)
-{
-    return plan->chunk_count > 1 ? piece : piece - plan->stages[piece].turn;
-}
-
-static inline int pipeline_replicas(const struct pipeline *p, int piece)
-{
-    return p->plan->chunk_count > 1 ? 1 : p->turns[piece];
-}
-
 /* Gives the number of pieces of one copy of the model. */
 static inline int pipeline_copied(const struct pipeline *p)
 {

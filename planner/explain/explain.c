@@ -46,14 +46,13 @@ bool explainer_ends(struct explainer *e)
 /* Finds the plan's place in the store; -1: it is not there. */
 static int find_known(const struct explainer *e, const struct plan *plan)
 {
-    int i = 0;
-    for (; i < e->known_count; i++) {
+    for (int i = 0; i < e->known_count; i++) {
         const struct plan *own = e->known[i].explained->plan;
         if (own->layer_count == plan->layer_count && own->batch == plan->batch && own->sequence == plan->sequence &&
             plan_hash(own) == plan_hash(plan))
-            break;
+            return i;
     }
-    return i < e->known_count ? i : -1;
+    return -1;
 }
 
 bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err)

@@ -22,22 +22,22 @@ static bool no_more_devices(const struct point *a, const struct point *b)
 }
 
 /* Keeps the points that no other beats in both; shortest step first. One beyond MAX_POINTS is let go. */
-static void keep_point(struct frontier *f, const struct point *at, no_more *cheap)
+static void keep_point(struct frontier *f, struct point at, no_more *cheap)
 {
     int place = 0, kept = 0;
     for (int i = 0; i < f->count; i++)
-        if (f->points[i].step_ns <= at->step_ns && cheap(&f->points[i], at))
+        if (f->points[i].step_ns <= at.step_ns && cheap(&f->points[i], &at))
             return;
     for (int i = 0; i < f->count; i++)
-        if (f->points[i].step_ns < at->step_ns || !cheap(at, &f->points[i]))
+        if (f->points[i].step_ns < at.step_ns || !cheap(&at, &f->points[i]))
             f->points[kept++] = f->points[i];
     f->count = kept;
-    while (place < kept && f->points[place].step_ns <= at->step_ns)
+    while (place < kept && f->points[place].step_ns <= at.step_ns)
         place++;
     if (f->count == MAX_POINTS)
         return;
     memmove(&f->points[place + 1], &f->points[place], (size_t)(f->count - place) * sizeof *f->points);
-    f->points[place] = *at;
+    f->points[place] = at;
     f->count++;
 }
 
@@ -52,18 +52,6 @@ static struct point point_of(const struct explainer *e, const struct solution *s
     return point;
 }
 
-/* Makes the point of a solution on the devices that are left. */
-static bool point_on(struct explainer *e, const struct varied *varied, const struct solution *solution,
-                     struct point *out, struct error *err)
-{
-    *out = point_of(e, solution);
-    if (varied->cluster->device_count == e->facts->cluster->device_count)
-        return true;
-    memcpy(out->of_type, varied->of_type, sizeof out->of_type);
-    out->cluster = arena_strdup(&e->arena, varied->typed ? varied->typed : varied->words);
-    return out->cluster || fail_memory(err);
-}
-
 /* Solves under varied facts, and keeps the plan where there is one. */
 static bool solve_point(struct explainer *e, const struct space *space, const struct variation *variation,
                         struct frontier *f, no_more *cheap, struct solution *out, struct error *err)
@@ -73,12 +61,16 @@ static bool solve_point(struct explainer *e, const struct space *space, const st
     *out = (struct solution){ .kind = SOLUTION_NONE };
     if (!varied_open(&varied, e->facts, variation, &why))
         return why.kind == ERROR_INPUT || fail_with(err, &why);
-    struct point at;
     bool good = explainer_solve(e, space, &varied.facts, out, err);
     if (good && out->kind == SOLUTION_PLAN) {
-        good = point_on(e, &varied, out, &at, err);
+        struct point at = point_of(e, out);
+        if (varied.cluster->device_count != e->facts->cluster->device_count) { /* it is on those that are left */
+            memcpy(at.of_type, varied.of_type, sizeof at.of_type);
+            at.cluster = arena_strdup(&e->arena, varied.typed ? varied.typed : varied.words);
+            good = at.cluster || fail_memory(err);
+        }
         if (good)
-            keep_point(f, &at, cheap);
+            keep_point(f, at, cheap);
     }
     varied_free(&varied);
     return good;
@@ -91,10 +83,8 @@ static bool keep_known(struct explainer *e, struct frontier *f, no_more *cheap, 
         struct solution own;
         if (!explainer_judge(e, e->known[i].explained->plan, &own, err))
             return false;
-        if (own.kind == SOLUTION_PLAN) {
-            struct point at = point_of(e, &own);
-            keep_point(f, &at, cheap);
-        }
+        if (own.kind == SOLUTION_PLAN)
+            keep_point(f, point_of(e, &own), cheap);
     }
     return true;
 }
@@ -112,10 +102,8 @@ static bool keep_simulated(struct explainer *e, struct frontier *f, struct error
             continue;
         if (!explainer_judge_simulated(e, simulated, &own, err))
             return false;
-        if (own.kind == SOLUTION_PLAN) {
-            struct point at = point_of(e, &own);
-            keep_point(f, &at, no_more_memory);
-        }
+        if (own.kind == SOLUTION_PLAN)
+            keep_point(f, point_of(e, &own), no_more_memory);
     }
     return true;
 }

@@ -342,7 +342,7 @@ bool judge_simulate(const struct run *run, const struct candidate *c, int64_t wo
 /* Prices say without lowering that the plan does not fit: of schedules that compute weights' gradients apart from
  * inputs', since the closed form does not know what is kept for these. *lacking: what is needed then, in the arena. */
 static bool lacks_memory(const struct run *run, const struct candidate *c, struct arena *arena,
-                         struct prediction *needed, bool *lacks, struct error *err)
+                         struct prediction *needed, bool *lacks)
 {
     int stages = c->plan->stage_count;
     *lacks = false;
@@ -353,8 +353,8 @@ static bool lacks_memory(const struct run *run, const struct candidate *c, struc
                              .peak_bytes = arena_alloc(arena, (size_t)stages, sizeof *needed->peak_bytes),
                              .available_bytes = arena_alloc(arena, (size_t)stages, sizeof *needed->available_bytes) };
     if (arena_failed(arena))
-        return fail_memory(err);
-    if (!estimate_held_bytes(needed->peak_bytes, c->plan, &run->bench.chain, c->table, err))
+        return fail_memory(run->err);
+    if (!estimate_held_bytes(needed->peak_bytes, c->plan, &run->bench.chain, c->table, run->err))
         return false;
     for (int k = 0; k < stages; k++) {
         int64_t available = cost_stage_available_bytes(run->bench.facts, c->plan, k);
@@ -412,7 +412,7 @@ bool judge_lacks_memory(struct run *run, const struct candidate *c, bool *lacks)
 {
     struct arena arena = { 0 };
     struct prediction needed;
-    bool good = lacks_memory(run, c, &arena, &needed, lacks, run->err);
+    bool good = lacks_memory(run, c, &arena, &needed, lacks);
     arena_free(&arena);
     return good;
 }
@@ -423,7 +423,7 @@ static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, b
     struct arena arena = { 0 };
     struct prediction needed;
     int64_t effort = estimate_effort(c->plan);
-    bool good = lacks_memory(run, c, &arena, &needed, lacks, run->err) && (!*lacks || shrink(run, c, &needed));
+    bool good = lacks_memory(run, c, &arena, &needed, lacks) && (!*lacks || shrink(run, c, &needed));
     *spent += *lacks ? LACKING_EFFORT * effort : 0;
     arena_free(&arena);
     return good;
@@ -431,15 +431,10 @@ static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, b
 
 static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 {
-    bool beaten = false, lacks = false;
-    c->judged = judge_cannot_win(run, c);
-    if (c->judged) {
-        run->beaten = run->beaten || run->result->plan_count == 0; /* by the caller's peer */
-        return true;
-    }
-    if (!make_room(run, c) || (run->host_bytes > 0 && !make_host_room(run, c, run->host_bytes)))
+    bool beaten = judge_cannot_win(run, c), lacks = false; /* by the caller's peer */
+    if (!beaten && (!make_room(run, c) || (run->host_bytes > 0 && !make_host_room(run, c, run->host_bytes))))
         return false;
-    c->judged = c->judged || judge_cannot_win(run, c); /* with the room that it has now */
+    c->judged = beaten || c->judged || judge_cannot_win(run, c); /* with the room that it has now */
     if (!c->judged && !rival_yields(run, c, &beaten))
         return false;
     if (!beaten)
