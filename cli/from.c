@@ -4,6 +4,7 @@
 #include "cli/called_script.h"
 #include "cli/print.h"
 #include "cli/stages.h"
+#include "models/layer_kind.h"
 #include "planner/estimate/estimate.h"
 #include "planner/estimate/pace.h"
 #include "planner/search/baseline.h"
@@ -206,6 +207,16 @@ static bool take_choices(struct from *from, const struct given_options *given, s
     return !said || fail(err, "--%s: the launch says it; change it there", said);
 }
 
+static bool stores_in(const struct model *model, enum quantized quantized)
+{
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer_head *head = model->layers[i].fields;
+        if (head->quantized == (int)quantized)
+            return true;
+    }
+    return false;
+}
+
 /* The model's own description, where the launch has it, is read like a file's. */
 static bool read_job(struct from *from, struct space *space, struct inputs *in, const char *model, struct error *err)
 {
@@ -230,8 +241,14 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
         in->reading.adapter_length = strlen(from->read.adapter_config);
         in->reading.adapter_name = from->read.adapters;
     }
+    in->reading.quantized = from->read.quantized ? 1 + (int)from->read.quantized : 0;
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
+    if (from->read.quantized && !in->reading.foreign && !stores_in(in->model, from->read.quantized))
+        fprintf(in->cli->talk,
+                "note: the launch stores frozen matrices in %s, and %s says another form, which is planned (cleave "
+                "import --quantized %s)\n",
+                quantized_names[from->read.quantized], name, quantized_names[from->read.quantized]);
     if (from->read.adapters && decoder_trains(NULL, in->model) == TRAINS_ALL)
         return fail(err,
                     "%s: the launch trains adapters, and of the model all weights are trained: name %s, or take the "

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct import_options {
-    const char *output, *from, *as, *adapter, *safetensors, *model, *cluster;
+    const char *output, *from, *as, *adapter, *quantized, *safetensors, *model, *cluster;
     int64_t sequence;
     bool multi_token;
 };
@@ -31,6 +31,9 @@ static const struct option options[] = {
     TEXT_OPTION("adapter", offsetof(struct import_options, adapter), "FILE",
                 "PEFT's adapter_config.json: the model is frozen and has these low-rank adapters; the one beside the "
                 "model's file if absent"),
+    TEXT_OPTION("quantized", offsetof(struct import_options, quantized), "FORM",
+                "what the frozen matrices of a model with adapters are stored in (QLoRA), whatever quantization_config "
+                "says: nf4, nf4-double (its scales quantized in turn), int8, none"),
     TEXT_OPTION("safetensors", offsetof(struct import_options, safetensors), "FILE",
                 "holds the parameters against the headers of this file, or of those that an index names"),
     OUTPUT_OPTION(offsetof(struct import_options, output),
@@ -67,6 +70,9 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
     in->reading.adapter_name = o->adapter;
     if (o->adapter && !inputs_text(in, o->adapter, &in->reading.adapter, &in->reading.adapter_length, err))
         return false;
+    if (o->quantized && !inputs_word("--quantized", o->quantized, quantized_names, &in->reading.quantized, err))
+        return false;
+    in->reading.quantized += o->quantized != NULL;
     in->reading.as = o->as;
     in->reading.sequence = o->sequence;
     in->reading.multi_token = o->multi_token;

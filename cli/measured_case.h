@@ -7,7 +7,8 @@
 /* All in the arena; the JSON is on one line. */
 struct measured_case {
     const char *model, *cluster, *device, *dtype, *fix, *framework;
-    const char *optimizer;  /* NULL: the usual one */
+    const char *optimizer;                  /* NULL: the usual one */
+    bool narrow_states;                     /* neither master weights nor moments are wider than 16 bit */
     bool unknown_framework, unknown_family; /* the row names one that nobody knows */
     int64_t batch, sequence;
     const char *standin; /* what is told in place of something that estimate cannot say, ';' between; "": nothing is */

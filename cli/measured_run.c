@@ -75,7 +75,12 @@ static const struct json_field run_columns[] = {
     TEXT("recompute", RUN(recompute), "none, selective, full (none)"),
     NEEDED_COUNT("micro_batch", RUN(micro_batch), "sequences of a micro-batch on a data rank"),
     NEEDED_COUNT("global_batch", RUN(global_batch), "sequences of a step"),
-    TEXT("optimizer", RUN(optimizer), "muon; adam and all others: AdamW"),
+    TEXT("optimizer", RUN(optimizer),
+         "muon; adam and all others: AdamW; with \"16 bit\" among the words neither master weights nor moments are "
+         "wider than that"),
+    COUNT("lora_rank", RUN(lora_rank), "of adapters, which alone are trained (all weights are)"),
+    TEXT("lora_modules", RUN(lora_modules), "their matrices as PEFT names them, joined by +, such as q_proj+v_proj"),
+    TEXT("quantized", RUN(quantized), "nf4, nf4-double or int8: what the frozen matrices are stored in"),
     ANSWER("dp_overlap", RUN(dp_overlap), answers, "gradients are reduced beside the backward pass (by framework)"),
     ANSWER("flash_attn", RUN(flash_attn), answers, "attention is fused, and keeps no scores (by framework)"),
     AMOUNT("step_time_s", RUN(step_time_s), "seconds of a step"),

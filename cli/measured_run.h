@@ -10,10 +10,10 @@ enum answer { ANSWER_NONE, ANSWER_NO, ANSWER_YES }; /* of what is asked with yes
 /* A row, its members named as the columns are. Texts are borrowed from the file and "" where it says nothing. */
 struct measured_run {
     const char *id, *source_key, *framework, *family, *model, *ffn_kind, *gpu, *inter_link, *dtype, *recompute,
-        *optimizer, *mem_kind, *cuda_graph, *complete, *quality, *notes;
+        *optimizer, *lora_modules, *quantized, *mem_kind, *cuda_graph, *complete, *quality, *notes;
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn_hidden, vocab, seq_len;
     int64_t n_experts, topk, moe_ffn, moe_layers, shared_expert_ffn;
-    int64_t n_gpus, gpus_per_node, tp, pp, vp, cp, ep, etp, dp, zero_stage, micro_batch, global_batch;
+    int64_t lora_rank, n_gpus, gpus_per_node, tp, pp, vp, cp, ep, etp, dp, zero_stage, micro_batch, global_batch;
     int seq_par, dp_overlap, flash_attn, tied; /* enum answer; tied: the embedding is the head's matrix, too */
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gib;
 };

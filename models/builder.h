@@ -21,6 +21,7 @@ struct graph_builder {
     int layer;                                 /* index of the layer under construction */
     const char *prefix;                        /* "3.attention" */
     bool frozen;                               /* weights made now are frozen */
+    bool drops;                                /* adapters drop some of their input */
     int input_count, inputs[MAX_LAYER_INPUTS]; /* values that enter the layer, in its kind's order */
     int input, output; /* the first that enters (the image before the first layer), -1: none; value that leaves, set by
                           the kind */

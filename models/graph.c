@@ -269,7 +269,7 @@ static bool build_layer(struct graph_builder *builder, const struct model *model
     snprintf(shared, sizeof shared, "%s.%s", head->shared ? head->shared : "", layer->kind->name);
     builder->frozen = head->frozen;
     builder->shared_by = head->shared ? shared : NULL;
-    if (layer->kind->planned || head->shared)
+    if (layer->kind->planned || head->shared || head->quantized)
         builder_planned_only(builder);
     if (!enter(builder, model, out) || !layer->kind->build(builder, model, layer->fields, builder->err) ||
         builder->failed)
@@ -438,7 +438,8 @@ static bool follows(const struct operand *operand, int dim_count, int axis)
     return axis >= 0 && operand_dim(operand, dim_count, axis) >= 0;
 }
 
-static void mark_matrix(struct graph *graph, const struct segment *s)
+/* Marks the dims of a matrix between layers, which is quantized where its layer says so and it is frozen. */
+static void mark_matrix(struct graph *graph, const struct model *model, struct segment *s)
 {
     const struct operand *operand = &s->weight[0], *in = &s->in[0], *out = &s->out[0];
     struct weight *w = &graph->weights[operand->id];
@@ -454,13 +455,16 @@ static void mark_matrix(struct graph *graph, const struct segment *s)
     }
     w->row_dims = columns ? rows : 0;
     w->column_dims = rows ? columns : 0;
+    const struct layer_head *head = model_unfolded_layer(model, s->layer)->fields;
+    if (w->frozen && w->row_dims)
+        w->quantized = s->arguments.quantized = (enum quantized)head->quantized;
 }
 
-static void mark_matrices(struct graph *graph)
+static void mark_matrices(struct graph *graph, const struct model *model)
 {
     for (int i = 0; i < graph->segment_count; i++)
         if (graph->segments[i].kernel == KERNEL_MATMUL && graph->segments[i].weight_count > 0)
-            mark_matrix(graph, &graph->segments[i]);
+            mark_matrix(graph, model, &graph->segments[i]);
 }
 
 static bool build(struct graph *graph, const struct model *model, struct error *err)
@@ -476,6 +480,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
                                      .head_table = -1,
                                      .init_std = model->init_std,
                                      .residual_std = residual_std(model),
+                                     .drops = model->left_out.adapter_dropout > 0,
                                      .err = err };
     builder_size(&builder, 'b', graph->batch);
     builder_size(&builder, 't', graph->sequence);
@@ -493,7 +498,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     mark_needs(graph);
     mark_conversions(graph);
-    mark_matrices(graph);
+    mark_matrices(graph, model);
     if (model->keeping.keeps_fp8 && !mark_operands(graph))
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     if (may_balance(graph))

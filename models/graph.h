@@ -105,6 +105,16 @@ struct window {
     int64_t out_columns;
 };
 
+/* What the elements of a frozen matrix are stored in: models/quantized.h. */
+enum quantized {
+    QUANTIZED_NONE, /* the plan's dtype, as all others are */
+#define QUANTIZED(id, name, bits, scale_elements, scale_bytes, second_elements, flops) QUANTIZED_##id,
+#include "models/quantized.def"
+#undef QUANTIZED
+    QUANTIZED_COUNT
+};
+extern const char *const quantized_names[QUANTIZED_COUNT + 1]; /* "none", ...; NULL-terminated */
+
 /* Extra facts a kernel needs; unused fields are 0. */
 struct kernel_arguments {
     double epsilon;             /* norms */
@@ -121,6 +131,8 @@ struct kernel_arguments {
     double score_cap;         /* attention: scores become cap * tanh(score / cap); soft_cap: likewise; 0: they stay */
     bool alibi;               /* attention: scores lose alibi_slope() times the distance */
     enum element kept_scores; /* attention that keeps them: what one is */
+    enum quantized quantized; /* matmul: what its matrix is stored in */
+    bool drops, scales;       /* matmul of an adapter: of what it reads some is dropped; what it gives is scaled */
     bool one_row;             /* add_position: every token takes the table's first row */
     bool causal;              /* attention */
     /* attention: keys that a query sees, itself and those right before it; where it is not causal itself and half as
@@ -189,6 +201,7 @@ struct weight {
     double init_std;
     bool decay;  /* takes weight decay (matrices do; biases and norms do not) */
     bool frozen; /* no gradient, no state */
+    enum quantized quantized;
     /* Dims that are rows, what comes out, and columns, of a matrix between layers: neither looked up nor one of the
      * vocabulary. Along other dims there are several (experts). Both 0: it is no such matrix. */
     uint8_t row_dims, column_dims;

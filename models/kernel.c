@@ -411,7 +411,9 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
     } else if (segment->kernel == KERNEL_MATMUL) {
         used += snprintf(out + used, room, "%s", segment->weight_count > 1 ? " bias" : "");
         if (a->expected_fill > 0)
-            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " fill%.3g", a->expected_fill);
+            used += snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " fill%.3g", a->expected_fill);
+        if (a->quantized)
+            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " %s", quantized_names[a->quantized]);
     } else if (a->choices > 0) {
         snprintf(out + used, room, " top%lld experts%lldx%lld/%lld", (long long)a->choices, (long long)a->experts,
                  (long long)a->slots, (long long)a->group);

@@ -11,6 +11,7 @@ struct model;
 struct layer_head {
     const char *kind, *name;
     bool frozen;
+    int quantized;             /* enum quantized */
     const char *shared;        /* NULL: its weights are its own */
     const struct json *inputs; /* while the description is read; NULL afterwards */
 };
@@ -23,6 +24,11 @@ struct layer_head {
     {.key = "frozen", .type = FIELD_BOOL, .offset = offsetof(struct layer_head, frozen), \
      .doc = "The layer's weights are not trained: no gradient, no optimizer state; below the first layer that trains nothing " \
             "runs backward or is kept for it. A table that layers share is frozen as its first layer says."}, \
+    {.key = "quantized", .type = FIELD_ENUM, .offset = offsetof(struct layer_head, quantized), .names = quantized_names, \
+     .doc = "What the frozen matrices between layers are stored in, to be expanded to the plan's dtype for each product: nf4 " \
+            "(4 bits and an fp32 scale for each 64 elements; fp4 takes as much), nf4-double (the same with scales of 8 bits, " \
+            "\"double quantization\"), int8 (8 bits and an fp32 scale for each row) (Dettmers et al. 2022, 2023). For planning: " \
+            "it cannot be run. The plan's dtype if absent."}, \
     {.key = "shared", .type = FIELD_STRING, .offset = offsetof(struct layer_head, shared), \
      .doc = "Layers of one kind that give the same name have one set of weights between them (Lan et al. 2020, ALBERT). For " \
             "planning: it cannot be run. None if absent."}, \

@@ -158,6 +158,13 @@ bool model_add_reader(struct model *model, const struct layer_kind *kind, const 
         own->name = kind->name;
     else if (!check_name(own->name, at, err) || !(own->name = arena_strdup(&model->arena, own->name)))
         return err && err->kind ? false : fail_memory(err);
+    if (own->quantized && !own->frozen)
+        return json_fail(json_at_key(at, "quantized"), err,
+                         "expected \"frozen\": true beside it: what is trained has the plan's dtype");
+    if (own->quantized && kind->place != CHAIN_BODY)
+        return json_fail(json_at_key(at, "quantized"), err,
+                         "expected it in layers of blocks, which have matrices between layers, found it in %s",
+                         kind->name);
     if (own->shared && !model_good_name(own->shared))
         return json_fail(json_at_key(at, "shared"), err, "expected 1 to 64 letters, digits, '-' and '_'");
     if (own->shared && !(own->shared = arena_strdup(&model->arena, own->shared)))

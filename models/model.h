@@ -84,6 +84,7 @@ struct model_reading {
     const char *adapter; /* text of PEFT's adapter_config.json; NULL: none */
     size_t adapter_length;
     const char *adapter_name; /* in messages */
+    int quantized;            /* 1 + enum quantized: what frozen matrices are stored in; 0: as the file says */
     struct text *notes;  /* gets a line "note: ..." for each thing that was assumed or left out; NULL: nobody listens */
     const char *foreign; /* gets the importer's name; NULL: the file is native */
 };

@@ -126,7 +126,7 @@ static bool add_adapters(struct decoder_adapters *out, const struct lora *lora, 
 {
     const int most = (int)(sizeof out->modules / sizeof *out->modules);
     if (out->rank == 0)
-        *out = (struct decoder_adapters){ .rank = lora->rank, .alpha = lora->alpha };
+        *out = (struct decoder_adapters){ .rank = lora->rank, .alpha = lora->alpha, .quantized = out->quantized };
     for (int i = 0; words[i] && out->module_count < most; i++)
         if (lora->targets >> i & 1)
             out->modules[out->module_count++] = words[i];
@@ -137,7 +137,7 @@ enum decoder_training decoder_trains(struct decoder_adapters *out, const struct 
 {
     struct decoder_adapters found = { 0 };
     int frozen = 0, trained = 0;
-    bool alike = true;
+    bool alike = true, body = false;
     for (int l = 0; l < model->layer_count; l++) {
         const struct layer *layer = &model->layers[l];
         const char *const *words = NULL;
@@ -148,6 +148,12 @@ enum decoder_training decoder_trains(struct decoder_adapters *out, const struct 
         *(((const struct layer_head *)layer->fields)->frozen ? &frozen : &trained) += 1;
         while (model->layers[first].kind != layer->kind)
             first++;
+        const int quantized = ((const struct layer_head *)layer->fields)->quantized;
+        if (layer->kind->place == CHAIN_BODY) {
+            alike = alike && (!body || quantized == found.quantized);
+            found.quantized = quantized;
+            body = true;
+        }
         if (lora && first < l)
             alike = alike && same_lora(lora, lora_of(&model->layers[first], &words));
         else if (lora && lora->rank > 0)

@@ -54,9 +54,9 @@ bool settings_read_flags(struct settings *settings, const char *text, size_t len
 bool settings_add(struct settings *settings, const char *key, size_t key_length, const char *value, size_t value_length,
                   int line, int column, struct error *err);
 
-/* Files with settings that a setting of one of the keys names, and files that these name, are read as well; what names
- * a file goes over what it says. Without `beside`, and of other kinds than .json, .yaml, .toml and .py, it fails, and
- * says where the settings are. */
+/* Files with settings that a setting of one of the keys names, those in YAML that a program is given as train.py X.yaml
+ * or --config X.yaml, and files that these name, are read as well; what names a file goes over what it says. Without
+ * `beside`, and of other kinds than .json, .yaml, .toml and .py, it fails, and says where the settings are. */
 struct launch_beside;
 bool settings_follow(struct settings *settings, const char *const *keys, const struct launch_beside *beside,
                      struct error *err);

@@ -5,27 +5,39 @@
 
 enum { MOST_FILES = 8 };
 
-/* The last setting of one of the keys that nobody took yet; NULL: there is none. */
-static const struct setting *take_file(struct settings *settings, const char *const *keys)
-{
-    const struct setting *found = NULL;
-    for (int i = 0; i < settings->count; i++)
-        for (int k = 0; keys[k]; k++) {
-            struct setting *one = &settings->list[i];
-            if (one->taken || one->word || strcmp(one->key, keys[k]) != 0)
-                continue;
-            static const char *const none[] = { "true", "null", "None", "none", "~", NULL };
-            one->taken =
-                one->value[0] != '{'; /* "--deepspeed" alone says that it is used, not where its settings are */
-            found = one->taken && !settings_is_one_of(one->value, none) ? one : found;
-        }
-    return found;
-}
-
 static bool ends_in(const char *name, const char *end)
 {
     size_t length = strlen(name), of_end = strlen(end);
     return length > of_end && strcmp(name + length - of_end, end) == 0;
+}
+
+static const char *const settings_of_program[] = { "config", NULL };
+/* Whether the setting names a file under one of the keys. What a program is given by a word of its own, or as trl's
+ * parser takes it, is one of settings if its name ends so. */
+static bool names_file(const struct setting *one, const char *const *keys)
+{
+    if (keys == settings_of_program)
+        return (one->word || strcmp(one->key, "config") == 0) &&
+               (ends_in(one->value, ".yaml") || ends_in(one->value, ".yml"));
+    for (; *keys && !one->word; keys++)
+        if (strcmp(one->key, *keys) == 0)
+            return true;
+    return false;
+}
+
+/* The last setting of one of the keys that nobody took yet; NULL: there is none. */
+static const struct setting *take_file(struct settings *settings, const char *const *keys)
+{
+    const struct setting *found = NULL;
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        if (one->taken || !names_file(one, keys))
+            continue;
+        static const char *const none[] = { "true", "null", "None", "none", "~", NULL };
+        one->taken = one->value[0] != '{'; /* "--deepspeed" alone says that it is used, not where its settings are */
+        found = one->taken && !settings_is_one_of(one->value, none) ? one : found;
+    }
+    return found;
 }
 
 bool settings_put_over(struct settings *under, struct settings *settings, struct error *err)
@@ -78,6 +90,8 @@ bool settings_follow(struct settings *settings, const char *const *keys, const s
 {
     for (int files = 0;; files++) {
         const struct setting *named = take_file(settings, keys);
+        if (!named)
+            named = take_file(settings, settings_of_program);
         if (!named)
             return true;
         if (files == MOST_FILES)

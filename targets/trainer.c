@@ -17,6 +17,24 @@ static void put_name(struct text *out, const char *name, size_t length)
     text_add(out, "\"");
 }
 
+/* How frozen matrices are quantized as they are loaded. Those that ranks share out are stored in numbers of the model's
+ * type (transformers, quantization/bitsandbytes.md). */
+static void add_quantization(struct text *out, int quantized)
+{
+    if (quantized == QUANTIZED_INT8)
+        text_add(out, "            quantization_config=BitsAndBytesConfig(load_in_8bit=True),\n");
+    else
+        text_printf(out,
+                    "            quantization_config=BitsAndBytesConfig(\n"
+                    "                load_in_4bit=True,\n"
+                    "                bnb_4bit_quant_type=\"nf4\",\n"
+                    "                bnb_4bit_use_double_quant=%s,\n"
+                    "                bnb_4bit_compute_dtype=dtype,\n"
+                    "                bnb_4bit_quant_storage=dtype,\n"
+                    "            ),\n",
+                    quantized == QUANTIZED_NF4_DOUBLE ? "True" : "False");
+}
+
 /* Adapters, which PEFT puts beside the matrices of the model and freezes all else. */
 static void add_adapters(struct text *out, const struct decoder_adapters *adapters, const struct model_left_out *left)
 {
@@ -69,11 +87,12 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
                   "from dataclasses import dataclass\n\n"
                   "import torch\n");
     text_add(out, adapts ? "from peft import LoraConfig, get_peft_model\n" : "");
+    text_add(out, "from transformers import (\n"
+                  "    AutoConfig,\n"
+                  "    AutoModelForCausalLM,\n");
+    text_add(out, adapters.quantized ? "    BitsAndBytesConfig,\n" : "");
     text_add(
         out,
-        "from transformers import (\n"
-        "    AutoConfig,\n"
-        "    AutoModelForCausalLM,\n"
         "    HfArgumentParser,\n"
         "    Trainer,\n"
         "    TrainerCallback,\n"
@@ -118,17 +137,25 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
                       ? "            adapter_kwargs={\"subfolder\": \"none\"},  # adapter_config.json beside it says "
                         "what is made below\n"
                       : "");
+    if (adapters.quantized)
+        add_quantization(out, adapters.quantized);
     text_add(
         out,
         "        )\n"
         "        if loaded[\"missing_keys\"]:\n"
         "            raise SystemExit(f\"{job.model} lacks {len(loaded['missing_keys'])} weights of the model, \"\n"
         "                             f\"one of them {min(loaded['missing_keys'])}\")\n"
-        "    else:\n"
-        "        if arguments.process_index == 0:\n"
-        "            print(f\"{job.model} has no *.safetensors and no pytorch_model*.bin: weights are random\", "
-        "flush=True)\n"
-        "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
+        "    else:\n");
+    text_add(
+        out,
+        adapters.quantized
+            ? "        raise SystemExit(f\"{job.model} has no *.safetensors and no pytorch_model*.bin, of which the "
+              "\"\n"
+              "                         \"matrices are made that are quantized\")\n"
+            : "        if arguments.process_index == 0:\n"
+              "            print(f\"{job.model} has no *.safetensors and no pytorch_model*.bin: weights are random\", "
+              "flush=True)\n"
+              "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
     if (adapts)
         add_adapters(out, &adapters, &context->model->left_out);
     text_add(out, "    data = RandomTokens(config.vocab_size, job.max_length)\n"
@@ -421,6 +448,14 @@ bool trainer_adapters_are_alike(const struct launch *launch, const struct launch
 {
     (void)launch;
     return !context->model || decoder_trains(NULL, context->model) != TRAINS_OTHERS;
+}
+
+bool trainer_quantized_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    struct decoder_adapters adapters = { 0 };
+    if (context->model)
+        decoder_trains(&adapters, context->model);
+    return !adapters.quantized || (launch->tensor == 1 && (adapters.quantized != QUANTIZED_INT8 || launch->zero < 3));
 }
 
 bool trainer_attention_is_fused(const struct launch *launch, const struct launch_context *context)

@@ -44,9 +44,11 @@ int trainer_take_ignored(struct settings *settings);
           "the model predicts one token: its further blocks are left out there (cleave import without --mtp)",         \
           "transformers/models/deepseek_v3/modeling_deepseek_v3.py, _keys_to_ignore_on_load_unexpected",               \
           trainer_one_token, NULL },                                                                                   \
+        { "model", "all weights are trained, or adapters alone that are alike in all blocks",                          \
+          "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL },                                \
     {                                                                                                                  \
-        "model", "all weights are trained, or adapters alone that are alike in all blocks",                            \
-            "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL                                 \
+        "quantized", "matrices in few bits are whole on tensor ranks, and in 8 bits also under ZeRO 3",                \
+            "bitsandbytes/nn/modules.py, Params4bit and Int8Params", trainer_quantized_is_known, NULL                  \
     }
 /* Rules of whatever runs by it: what its models, and the layers of transformers, can be told. */
 bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context);
@@ -55,6 +57,8 @@ bool trainer_no_experts(const struct launch *launch, const struct launch_context
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context);
 /* All weights are trained, or adapters alone that a LoraConfig of PEFT describes. */
 bool trainer_adapters_are_alike(const struct launch *launch, const struct launch_context *context);
+/* Matrices in 4 bits are stored in numbers that ranks can share out, those of 8 bits are not. */
+bool trainer_quantized_is_known(const struct launch *launch, const struct launch_context *context);
 /* Functions that share out the sequence stand in for fused attention alone. */
 bool trainer_attention_is_fused(const struct launch *launch, const struct launch_context *context);
 /* Narrows the space to what that rule leaves. */

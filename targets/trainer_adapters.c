@@ -45,24 +45,65 @@ static int modules(struct json_writer *w, const char *value, bool *all)
     return count;
 }
 
-/* What the frozen weights take is told where the launch keeps them in fewer bits than a plan does. */
-static bool note_narrow(struct settings *settings, struct error *err)
+/* Says of a launch of trl's what its trainer does beside: peft's prepare_model_for_kbit_training() has norms, embedding
+ * and head in fp32, and with them what goes from block to block (trl/trainer/sft_trainer.py; docs/measured.md). */
+static bool note_widening(struct settings *settings, struct setting *one, struct error *err)
 {
-    static const char *const narrow[] = { "load_in_4bit", "load_in_8bit", "quantization_bit", NULL };
+    struct text text = { 0 };
+    text_printf(
+        &text,
+        "%.40s: trl keeps what goes from block to block in fp32 where ranks do not share out the weights, which "
+        "is not priced: steps take up to a third longer, and as much memory again as checkpoints take",
+        one->value);
+    one->value = text.failed ? NULL : arena_strdup(settings->arena, text.data);
+    one->taken = false;
+    one->unusual = true;
+    text_free(&text);
+    return one->value || fail_memory(err);
+}
+
+/* What the frozen matrices are stored in. Scales of 4 bits are quantized in turn unless told otherwise by axolotl
+ * (loaders/model.py), LLaMA-Factory (hparams/model_args.py) and open-instruct (finetune.py), and by scripts of trl only
+ * where they are told to (trl/trainer/model_config.py). */
+static bool read_quantized(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    static const char *const four[] = { "load_in_4bit", "use_qlora", NULL }, *const eight[] = { "load_in_8bit", NULL },
+                             *const bits[] = { "quantization_bit", NULL },
+                             *const twice[] = { "double_quantization", "use_bnb_nested_quant",
+                                                "bnb_4bit_use_double_quant",
+                                                "bnb_config_kwargs.bnb_4bit_use_double_quant", NULL },
+                             *const not_of_trl[] = { "adapter", "use_qlora", "quantization_bit", NULL };
+    bool in_four = false, in_eight = false, told = false, doubled = false, of_trl = true;
+    struct setting *saying = NULL;
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
-        if (one->taken || one->word || !settings_is_one_of(one->key, narrow) || settings_is_one_of(one->value, no))
+        const bool is_on = !settings_is_one_of(one->value, no);
+        of_trl = of_trl && (one->word || !is_on || !settings_is_one_of(one->key, not_of_trl));
+        if (one->taken || one->word)
             continue;
-        struct text text = { 0 };
-        text_printf(&text, "%.40s: frozen weights are planned in 16 bits, and what does not fit so may fit",
-                    one->value);
-        one->value = text.failed ? NULL : arena_strdup(settings->arena, text.data);
-        one->unusual = true;
-        text_free(&text);
-        if (!one->value)
-            return fail_memory(err);
+        if (settings_is_one_of(one->key, four)) {
+            in_four = is_on;
+        } else if (settings_is_one_of(one->key, eight)) {
+            in_eight = is_on;
+        } else if (settings_is_one_of(one->key, bits)) {
+            in_four = strcmp(one->value, "4") == 0;
+            in_eight = strcmp(one->value, "8") == 0;
+            if (is_on && !in_four && !in_eight)
+                return setting_fail(settings, one, err, "expected 4 or 8 bits, found %.40s", one->value);
+        } else if (settings_is_one_of(one->key, twice)) {
+            doubled = is_on;
+            told = true;
+        } else {
+            continue;
+        }
+        one->taken = true;
+        saying = is_on && !settings_is_one_of(one->key, twice) ? one : saying;
     }
-    return true;
+    doubled = told ? doubled : !of_trl;
+    out->quantized = in_four    ? (doubled ? QUANTIZED_NF4_DOUBLE : QUANTIZED_NF4)
+                     : in_eight ? QUANTIZED_INT8
+                                : QUANTIZED_NONE;
+    return !out->quantized || !of_trl || note_widening(settings, saying, err);
 }
 
 /* The LoraConfig, as PEFT writes it; NULL where the launch does not say which matrices have them, or other adapters. */
@@ -157,7 +198,7 @@ bool trainer_note_adapters(struct launch_read *out, struct settings *settings, s
         other = other || (here && kind && !settings_is_one_of(one->value, loras));
         first = !first && (here || rank) ? one : first;
     }
-    if (!note_narrow(settings, err))
+    if (!read_quantized(out, settings, err))
         return false;
     if (none && !said)
         take_unused(settings);

@@ -55,6 +55,42 @@ def sounds(folder):
         check(f"as many positions {model}", result.returncode == 0 and "the encoder is planned" not in result.stdout, result)
 
 
+def quantized_matrices(folder, job):
+    """What frozen matrices are stored in, by the file and by --quantized; nothing runs them."""
+    config, model = folder / "config.json", folder / "q.json"
+    config.write_text(json.dumps({**LLAMA, "quantization_config": {"load_in_4bit": True}}))
+    forms, held = ("none", "nf4", "nf4-double", "int8"), {}
+    for form in forms + (None,):
+        said(f"--quantized {form}", 0, "are trained", "import", config, *(("--quantized", form) if form else ()), "-o", model)
+        layers = json.loads(model.read_text())["layers"]
+        kinds = {layer["kind"]: layer.get("quantized", "none") for layer in layers + layers[1]["layers"] if "kind" in layer}
+        check(f"stored in {form}", kinds["attention"] == kinds["mlp"] == (form or "nf4") and kinds["embedding"] == kinds["head"] == "none", kinds)
+        result = run("estimate", model, *job, "--micro-batch", 1, "--json")
+        held[form] = json.loads(result.stdout)["predicted"]["fullest_stage_bytes"]["weights"] if result.returncode == 0 else result
+    check("fewer bits take less", held["none"] > held["int8"] > held["nf4"] > held["nf4-double"] and held[None] == held["nf4"], held)
+    said("no such form", 2, "--quantized: expected one of none, nf4, nf4-double, int8; found 'nf5'", "import", config, "--quantized", "nf5")
+    run("plan", model, "--cluster", "1x2:cpu", "--batch", 8, "--seq", 64, "--dtype", "fp32", "-o", folder / "q.plan")
+    said("nothing runs it", 2, "1.attention", "run", folder / "q.plan")
+    (folder / "adapter_config.json").rename(folder / "away.json")
+    said("nothing is frozen", 2, "expected adapters, found none: what is trained is not stored in nf4", "import", config, "--quantized", "nf4")
+    (folder / "away.json").rename(folder / "adapter_config.json")
+    said("adapters by name", 0, "2048 of them trainable", "plan", config, "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "deepspeed", "--launch", folder / "ds")
+    script = (folder / "ds" / "train.py").read_text()
+    check("a script that quantizes", "BitsAndBytesConfig(" in script and "load_in_4bit=True" in script and "bnb_4bit_use_double_quant=False" in script, script)
+    compile(script, "train.py", "exec")
+    run("import", config, "--quantized", "int8", "-o", model)
+    said("8 bits are not shared out", 3, "rule quantized requires", "plan", model, "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "accelerate-fsdp2")
+    said("what all of a block need not share", 2, "rule model requires", "plan", unlike(model), "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "deepspeed")
+
+
+def unlike(model):
+    """The model with one kind of its layers in another form than the others."""
+    text = json.loads(model.read_text())
+    del text["layers"][1]["layers"][1]["quantized"]
+    model.write_text(json.dumps(text))
+    return model
+
+
 def adapters(folder):
     (folder / "config.json").write_text(json.dumps(LLAMA))
     (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj", "v_proj"]}))
@@ -62,11 +98,13 @@ def adapters(folder):
     job = ["--cluster", "1x2:h100-sxm", "--batch", 8, "--seq", 64]
     said("planned, too", 0, "2048 of them trainable", "plan", folder / "config.json", *job)
     said("and it is said", 0, "adapter_config.json, which lies beside it", "plan", folder / "config.json", *job)
-    for quantized, words in (({"load_in_4bit": True, "quant_method": "bitsandbytes"}, "4 times the memory of the file's 4 bits"), ({"quant_method": "mxfp4"}, "of the file's 4 bits"),
+    for quantized, words in (({"load_in_4bit": True, "quant_method": "bitsandbytes"}, "frozen matrices are stored in nf4, and expanded for each product"), ({"quant_method": "mxfp4"}, "of the file's 4 bits"),
+                             ({"load_in_4bit": True, "bnb_4bit_use_double_quant": True}, "are stored in nf4-double"), ({"load_in_8bit": True}, "are stored in int8"),
                              ({"bits": 3, "quant_method": "gptq"}, "5.33 times"), ({"quant_method": "fp8"}, "2 times"), ({"bits": "4"}, "more memory than the file's")):
         (folder / "config.json").write_text(json.dumps({**LLAMA, "quantization_config": quantized}))
         said(f"quantized {quantized}", 0, words, "import", folder / "config.json", "-o", folder / "m.json")
     said("quantized, planned", 0, "note: quantization_config: frozen weights are planned in the plan's dtype", "plan", folder / "config.json", *job)
+    quantized_matrices(folder, job)
     (folder / "config.json").write_text(json.dumps(LLAMA))
     said("the folder alone", 0, "2048 of them trainable", "plan", folder, *job)
     said("a folder without", 2, "expected a file, found a directory", "plan", os.path.dirname(os.path.abspath(__file__)), *job)

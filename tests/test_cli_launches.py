@@ -180,9 +180,67 @@ def trainers_configurations(folder):
     check("texts, and lists of mappings of mappings", left == ["notes = a text", "more = a text"], left)
     unnamed = estimate(AXOLOTL + "deepspeed: null\n")
     check("no file is named", "settings are in" not in unnamed.stderr, unnamed)
-    other = estimate(AXOLOTL.replace("true", "false") + "deepspeed: deepspeed_configs/zero2.json\nstage: dpo\nload_in_4bit: true\ntrust_remote_code: true\n")
+    other = estimate(AXOLOTL.replace("true", "false") + "deepspeed: deepspeed_configs/zero2.json\nstage: dpo\ntrust_remote_code: true\n")
     left = json.loads(other.stdout)["launch"]["not_understood"] if other.returncode == 0 else other
-    check("what only they say", left == ["sample_packing = false", "stage = dpo", "load_in_4bit = true: frozen weights are planned in 16 bits, and what does not fit so may fit"], left)
+    check("what only they say", left == ["sample_packing = false", "stage = dpo"], left)
+
+
+WIDENS = "trl keeps what goes from block to block in fp32 where ranks do not share out the weights, which is not priced: steps take up to a third longer, and as much memory again as checkpoints take"
+
+
+def quantized_launches(folder):
+    """What a launch stores the matrices in that it freezes: as axolotl, LLaMA-Factory, open-instruct and trl have it, whose scales are quantized in turn, or not."""
+    model, settings = folder / "config.json", folder / "zero2.json"
+    model.write_text(json.dumps(CONFIG))
+    settings.write_text(json.dumps({"zero_optimization": {"stage": 2}, "bf16": {"enabled": True}}))
+    job = ("--model", model, "--cluster", "1x8:h100-sxm")
+    launch = folder / "a.yaml"
+    matrices = 4 * [(256, 256), (256, 256), (128, 256), (128, 256), (512, 256), (512, 256), (256, 512)]  # rows and columns
+
+    def stored(form):
+        """Bytes of the matrices, each at a multiple of 64: bitsandbytes/functional.py."""
+        each = {"none": lambda n, row: 2 * n, "nf4": lambda n, row: n // 2 + n // 64 * 4, "nf4-double": lambda n, row: n // 2 + n // 64 + n // 64 // 256 * 4, "int8": lambda n, row: n + n // row * 4}[form]
+        return sum(-(-each(rows * row, row) // 64) * 64 for rows, row in matrices)
+
+    def weights(result):
+        return json.loads(result.stdout)["predicted"]["fullest_stage_bytes"]["weights"] if result.returncode == 0 else None
+
+    adapters = {"axolotl": "adapter: qlora\nlora_r: 8\nlora_target_linear: true\n", "factory": "finetuning_type: lora\nlora_rank: 8\nlora_target: all\n", "trl": "use_peft: true\nlora_r: 8\nlora_target_modules: all-linear\n"}
+    plain = {}
+    for trainer, words, form in (("axolotl", "", "none"), ("axolotl", "load_in_4bit: true\n", "nf4-double"), ("axolotl", "load_in_4bit: false\n", "none"), ("axolotl", "load_in_8bit: true\n", "int8"),
+                                 ("axolotl", "load_in_4bit: true\nbnb_config_kwargs:\n  bnb_4bit_use_double_quant: false\n", "nf4"), ("factory", "", "none"), ("factory", "quantization_bit: 4\n", "nf4-double"),
+                                 ("factory", "quantization_bit: 4\ndouble_quantization: false\n", "nf4"), ("factory", "quantization_bit: 8\n", "int8"), ("trl", "", "none"), ("trl", "load_in_4bit: true\n", "nf4"),
+                                 ("trl", "load_in_4bit: true\nuse_bnb_nested_quant: true\n", "nf4-double")):
+        launch.write_text(AXOLOTL + f"deepspeed: {settings}\n" + adapters[trainer] + words)
+        result = run("estimate", "--from", "deepspeed", launch, *job, "--json")
+        held = weights(result)
+        plain.setdefault(trainer, held)
+        check(f"{trainer}: {words} is {form}: {plain[trainer]} to {held}", held is not None and plain[trainer] - held == stored("none") - stored(form) and
+              [words for words in json.loads(result.stdout)["launch"]["not_understood"] if "bit" in words] == ([] if trainer != "trl" or form == "none" else [f"load_in_4bit = true: {WIDENS}"]), result)
+    launch.write_text(AXOLOTL + f"deepspeed: {settings}\n" + adapters["factory"] + "quantization_bit: 3\n")
+    expect("three bits", 2, "expected 4 or 8 bits, found 3", "estimate", "--from", "deepspeed", launch, *job)
+    launch.write_text(AXOLOTL + f"deepspeed: {settings}\nload_in_4bit: true\n")
+    expect("without adapters", 2, "expected adapters, found none: what is trained is not stored in nf4", "estimate", "--from", "deepspeed", launch, *job)
+    launch.write_text(AXOLOTL + f"deepspeed: {settings}\n" + adapters["axolotl"] + "load_in_4bit: true\n")
+    other = run("estimate", "--from", "deepspeed", launch, "--model", "llama-2-7b-lora", "--cluster", "1x8:h100-sxm")
+    check("of a model of its own", "the launch stores frozen matrices in nf4-double, and llama-2-7b-lora says another form" in other.stderr, other)
+    same = run("estimate", "--from", "deepspeed", launch, "--model", "llama-2-70b-qlora", "--cluster", "1x8:h100-sxm")
+    check("of one that says it, too", same.returncode == 0 and "says another form" not in same.stderr, same)
+
+
+def settings_of_a_program(folder):
+    """A program that is given its settings in a file: as a word, or by trl's --config; the launcher has a file of its own."""
+    model = folder / "config.json"
+    model.write_text(json.dumps(CONFIG))
+    (folder / "fsdp.yaml").write_text("distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\nnum_machines: 1\nnum_processes: 8\n")
+    (folder / "sft.yaml").write_text("stage: sft\nfinetuning_type: lora\nlora_rank: 8\nlora_target: all\nquantization_bit: 4\ncutoff_len: 512\nper_device_train_batch_size: 2\nbf16: true\n")
+    job = ("--model", model, "--cluster", "1x8:h100-sxm", "--json")
+    for words in ("src/train.py sft.yaml", "src/train.py --config sft.yaml", "-m some.train sft.yaml --per_device_train_batch_size 4"):
+        result = run("estimate", "--from", "accelerate-fsdp2", f"accelerate launch --config_file fsdp.yaml {words}", *job, cwd=folder)
+        plan = json.loads(result.stdout)["decisions"] if result.returncode == 0 else {}
+        check(f"{words}", plan.get("sequence") == 512 and plan.get("batch") == (32 if "4" in words else 16) and plan["layers"][0]["zero"] == 3, result)
+    result = run("estimate", "--from", "accelerate-fsdp2", "accelerate launch --config_file fsdp.yaml src/train.py gone.yaml", *job, cwd=folder)
+    check("a file that is missing", result.returncode == 2 and "gone.yaml" in result.stderr, result)
 
 
 def options_beside_a_launch(folder):
@@ -211,4 +269,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, options_beside_a_launch, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, options_beside_a_launch, megatron_words)

@@ -39,6 +39,7 @@ static const struct {
     { "deepseek-moe-16b", 16375728128, false, 0 },
     { "tiny-moe", 279872, false, 0 },
     { "llama-2-7b-lora", 6742609920, false, 4194304 },
+    { "llama-2-70b-qlora", 69721137152, false, 744488960 },
     { "tiny-lora", 123200, false, 16384 },
     { "vit-base-16", 86567656, false, 0 },
     { "vit-large-16", 304326632, false, 0 },

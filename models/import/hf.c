@@ -433,16 +433,40 @@ static int64_t quantized_bits(const struct json *config)
     return four || strstr(method, "fp4") ? 4 : eight || strstr(method, "fp8") ? 8 : bits <= 8 ? bits : 0;
 }
 
-/* Weights have the plan's dtype, whatever the file holds them in, also frozen ones, which trainers leave as they are. */
-static void note_quantization(struct hf_reader *r)
+/* The form that bitsandbytes' words say, which stand in a configuration of a kind of their own; QUANTIZED_NONE: others'
+ * words, whose weights have the plan's dtype. */
+static enum quantized quantized_form(const struct json *config)
+{
+    bool four = false, eight = false, twice = false;
+    hf_get_bool(config, "load_in_4bit", false, &four, NULL);
+    hf_get_bool(config, "load_in_8bit", false, &eight, NULL);
+    hf_get_bool(config, "bnb_4bit_use_double_quant", false, &twice, NULL);
+    return four ? (twice ? QUANTIZED_NF4_DOUBLE : QUANTIZED_NF4) : eight ? QUANTIZED_INT8 : QUANTIZED_NONE;
+}
+
+/* Frozen matrices are stored as whoever reads the file says, else as the file does. What is trained has the plan's
+ * dtype, whatever the file has it in. */
+static bool read_quantization(struct hf_reader *r)
 {
     const struct json *config = hf_given(r->top, "quantization_config");
     config = config ? config : hf_given(r->root, "quantization_config");
-    if (!config || json_type(config) != JSON_OBJECT)
-        return;
+    config = config && json_type(config) == JSON_OBJECT ? config : NULL;
+    const int said = r->reading ? r->reading->quantized : 0;
+    if (said > 1 && !r->adapted)
+        return json_fail(r->root, r->err,
+                         "expected adapters, found none: what is trained is not stored in %s; name PEFT's "
+                         "adapter_config.json (cleave import --adapter FILE)",
+                         quantized_names[said - 1]);
+    r->quantized = said ? (enum quantized)(said - 1) : QUANTIZED_NONE;
+    if (said || !config)
+        return true;
+    r->quantized = r->adapted ? quantized_form(config) : QUANTIZED_NONE;
     int64_t bits = quantized_bits(config);
     if (!r->adapted)
         hf_note(r, "quantization_config: weights are planned as trained in the plan's dtype, not as the file has them");
+    else if (r->quantized)
+        hf_note(r, "quantization_config: frozen matrices are stored in %s, and expanded for each product",
+                quantized_names[r->quantized]);
     else if (bits > 0)
         hf_note(r,
                 "quantization_config: frozen weights are planned in the plan's dtype: in 16 bits they take %.3g times "
@@ -451,6 +475,7 @@ static void note_quantization(struct hf_reader *r)
     else
         hf_note(r, "quantization_config: frozen weights are planned in the plan's dtype, which takes more memory than "
                    "the file's; unpacking is not priced");
+    return true;
 }
 
 static bool make(struct hf_reader *r, struct model **out)
@@ -474,7 +499,8 @@ static bool make(struct hf_reader *r, struct model **out)
                          "expected at most %d blocks for further tokens, found %lld", MOST_FURTHER,
                          (long long)r->facts.token_blocks);
     hf_note_left_out(r);
-    note_quantization(r);
+    if (!read_quantization(r))
+        return false;
     if (r->facts.left_out.positions)
         head.left_out = r->facts.left_out;
     head.left_out.adapter_dropout = r->facts.left_out.adapter_dropout;

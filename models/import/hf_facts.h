@@ -57,7 +57,7 @@ struct hf_facts {
     bool no_class_token, no_places, bare_patches, attention_pool; /* of a model of images; places: learned positions */
     bool whole_patches;                                           /* images whose size no patches fill are refused */
     struct model_left_out left_out;
-    int64_t token_blocks;                                         /* that predict further tokens (DeepSeek-AI 2024) */
+    int64_t token_blocks; /* that predict further tokens (DeepSeek-AI 2024) */
 };
 
 enum hf_type {
@@ -109,6 +109,7 @@ struct hf_reader {
     int64_t left_out;                           /* parameters of the file's model that the model has not */
     const char *given[sizeof(struct hf_facts)]; /* by offset: the name under which the file gives the fact */
     bool adapted;                               /* all but adapters is frozen */
+    enum quantized quantized;                   /* what is frozen, if anything is */
     bool further;                               /* with the blocks that predict further tokens */
     struct hf_block *blocks;                    /* (facts.blocks) */
     struct error *err;
@@ -181,6 +182,8 @@ bool hf_adapt(struct hf_reader *r, const struct json *root);
 void hf_note_text_tower(struct hf_reader *r);
 /* Says which parts of the file's model are not of the model. */
 void hf_note_left_out(struct hf_reader *r);
+/* Freezes a layer of a model that has adapters. */
+void hf_freeze(const struct hf_reader *r, struct layer_head *head);
 /* Adds a layer of the kind. */
 bool hf_add(struct hf_reader *r, struct model *model, const char *kind, const void *fields);
 /* Fills in what reads tokens and what ends the model. */

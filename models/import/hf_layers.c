@@ -22,6 +22,12 @@ static void next_names(struct names *n, bool first)
     snprintf(n->sum, sizeof n->sum, "sum%s", suffix);
 }
 
+void hf_freeze(const struct hf_reader *r, struct layer_head *head)
+{
+    head->frozen = r->adapted;
+    head->quantized = r->adapted ? (int)r->quantized : QUANTIZED_NONE;
+}
+
 bool hf_add(struct hf_reader *r, struct model *model, const char *name, const void *fields)
 {
     const struct layer_kind *kind = layer_kind_find(name);
@@ -30,7 +36,8 @@ bool hf_add(struct hf_reader *r, struct model *model, const char *name, const vo
         if (!frozen)
             return fail_memory(r->err);
         memcpy(frozen, fields, kind->fields_bytes);
-        frozen->frozen = true;
+        hf_freeze(r, frozen);
+        frozen->quantized = kind->place == CHAIN_BODY ? frozen->quantized : QUANTIZED_NONE;
         fields = frozen;
     }
     return model_add_layer(model, kind, fields, r->root, r->err);
@@ -48,7 +55,7 @@ static bool add_side_by_side(struct hf_reader *r, struct model *model, const str
     const struct layer_source terms[] = { { n->entry, r->root }, { n->attention, r->root }, { n->mlp, r->root } };
     attention.head.name = n->attention;
     mlp.head.name = n->mlp;
-    mlp.head.frozen = r->adapted;
+    hf_freeze(r, &mlp.head);
     if (shared) {
         if (!hf_add(r, model, "norm", &norm))
             return false;
@@ -71,7 +78,7 @@ static bool add_with_state(struct hf_reader *r, struct model *model, const struc
     const struct layer_source terms[] = { { n->entry, r->root }, { n->attention, r->root }, { n->state, r->root } };
     attention.head.name = n->attention;
     state.head.name = n->state;
-    state.head.frozen = r->adapted;
+    hf_freeze(r, &state.head);
     mlp.head.name = n->mlp;
     attention.norm = state.norm = NORM_NONE;
     attention.residual = state.residual = false;

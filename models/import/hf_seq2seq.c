@@ -91,7 +91,7 @@ static void fill_cross(const struct hf_reader *r, const struct attention_layer *
     cross->norm = attention->norm;
     cross->norm_epsilon = attention->norm_epsilon;
     cross->lora = attention->lora;
-    cross->head.frozen = r->adapted;
+    hf_freeze(r, &cross->head);
 }
 
 static bool add_both(struct hf_reader *r, struct model *model)

@@ -31,9 +31,12 @@ static int factor(struct graph_builder *builder, const char *name, const char *i
     snprintf(to, sizeof to, "bt%s", out);
     int y = builder_value(builder, name, to, ELEMENT_ACTIVATION, true);
     int weight = builder_adapter(builder, name, dims, init);
-    builder_segment(builder, KERNEL_MATMUL, name, axes, OPERANDS({ x, from }), OPERANDS({ weight, dims }),
-                    OPERANDS({ y, to }))
-        ->arguments.scale = scale;
+    struct kernel_arguments *arguments = &builder_segment(builder, KERNEL_MATMUL, name, axes, OPERANDS({ x, from }),
+                                                          OPERANDS({ weight, dims }), OPERANDS({ y, to }))
+                                              ->arguments;
+    arguments->scale = scale;
+    arguments->scales = scale > 0;
+    arguments->drops = scale == 0 && builder->drops;
     return y;
 }
 

@@ -3,6 +3,7 @@
 #include "planner/cost/cost_group.h"
 #include "planner/cost/cost_matmul.h"
 #include "base/num.h"
+#include "models/quantized.h"
 #include <math.h>
 #include <string.h>
 
@@ -141,6 +142,14 @@ static double cast_bytes(const struct framework *framework, const struct segment
     return input * (double)cast->input_backward;
 }
 
+/* A quantized matrix is expanded by a kernel of its own before the product. */
+static double expansion_ns(const struct device_type *device, const struct segment *segment, enum phase phase,
+                           enum dtype dtype, const int64_t extents[MAX_AXES])
+{
+    struct expansion e = segment_expansion(segment, phase, dtype, extents);
+    return e.bytes ? cost_roofline_ns(device, (double)e.flops, device->vector_flops_per_s, (double)e.bytes) : 0;
+}
+
 static double roofline_ns(const struct framework *framework, const struct device_type *device,
                           const struct segment *segment, enum phase phase, enum dtype dtype,
                           const int64_t extents[MAX_AXES], double moved_bytes)
@@ -151,7 +160,8 @@ static double roofline_ns(const struct framework *framework, const struct device
     corrects(&stretch, &outside, device, segment, phase, dtype, extents);
     return stretch * cost_roofline_ns(device, flops, rate, moved_bytes) +
            (score_bytes(segment, phase, dtype, extents) + cast_bytes(framework, segment, phase, dtype, extents)) /
-               (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;
+               (device->memory_bytes_per_s * device->memory_efficiency) * 1e9 +
+           expansion_ns(device, segment, phase, dtype, extents);
 }
 
 /* ---- from a measured shape to another ---- */
@@ -253,21 +263,24 @@ int cost_loaded(const struct cluster *cluster, int type)
 }
 
 /* Counts what a framework moves more where it does not fuse: a loss, the clamps before a gate, the bias behind experts,
- * whose gradient is the only thing that its backward pass makes. */
+ * whose gradient is the only thing that its backward pass makes, and what surrounds the products of adapters. */
 static double unfused_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
                             const int64_t extents[MAX_AXES])
 {
     struct unfused_bytes each = { 0, 0 };
     if (!framework)
         return 0;
-    bool adds = segment->kernel == KERNEL_RESIDUAL && segment->weight_count == 1 && segment->weight[0].axis[0] >= 0;
+    bool adds = segment->kernel == KERNEL_RESIDUAL && segment->weight_count == 1 && segment->weight[0].axis[0] >= 0,
+         scales = segment->arguments.scales && phase != PHASE_BACKWARD_WEIGHT;
     if (segment->kernel == KERNEL_SUM_EXP)
         each = (struct unfused_bytes){ framework->loss_forward_bytes, framework->loss_backward_bytes };
     else if (segment->kernel == KERNEL_CLAMPED)
         each = framework->clamp;
     else if (adds && segment->axes[segment->weight[0].axis[0]].tag == TAG_EXPERT && phase != PHASE_BACKWARD_INPUT)
         each = framework->expert_bias;
-    return operand_points(segment, &segment->in[0], extents) *
+    else if (scales || (segment->arguments.drops && phase != PHASE_BACKWARD_WEIGHT))
+        each = scales ? framework->adapter_scale : framework->adapter_dropout;
+    return operand_points(segment, scales ? &segment->out[0] : &segment->in[0], extents) *
            (double)(phase == PHASE_FORWARD ? each.forward : each.backward);
 }
 

@@ -54,14 +54,15 @@ struct framework {
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     struct unfused_bytes clamp, expert_bias; /* of an element that a clamped gate or an expert's last product gives */
-    bool recomputes_blocks;                  /* what it calls full recomputation is RECOMPUTE_BLOCK */
+    struct unfused_bytes adapter_dropout, adapter_scale; /* of one that an adapter reads, and of one that it gives */
+    bool recomputes_blocks;                              /* what it calls full recomputation is RECOMPUTE_BLOCK */
     const char *selective_keeps; /* of what it calls selective recomputation: the operators that are kept of a block
                                     that runs again; NULL: RECOMPUTE_SELECTIVE */
     uint64_t kept_operators;     /* the same, as models/operators.h has it */
     bool stores_scores;          /* attention keeps its matrix of scores until backward */
     struct keeping keeping;      /* what it keeps otherwise */
     int64_t bucket_bytes; /* of weights and gradients of a layer that it gathers or reduces at once; 0: no word on it */
-    int64_t buffers_bytes; /* of each device, that it keeps beside tensors: buckets, staging */
+    int64_t buffers_bytes;     /* of each device, that it keeps beside tensors: buckets, staging */
     double host_updates_per_s; /* elements whose state lies on a host, which it updates there for all its devices; 0:
                                   devices do, as they fetch it */
     uint64_t hash;

@@ -3,6 +3,7 @@
  * instruction that defines it to the last that touches it, on whatever lane, and what a data-parallel transfer reads a
  * little longer (lives.h). */
 #include "base/num.h"
+#include "models/quantized.h"
 #include "planner/layout/layout.h"
 #include "planner/program/access.h"
 #include "planner/program/by_stage.h"
@@ -103,7 +104,10 @@ int64_t layout_scratch_elements(const struct program *program, int stage, const 
 {
     int64_t extents[MAX_AXES];
     instr_extents(program, stage, instr, extents);
-    return segment_scratch_elements(program->graph, &program->graph->segments[instr->segment], instr->phase, extents);
+    const struct segment *segment = &program->graph->segments[instr->segment];
+    int64_t expanded = segment_expanded_bytes(segment, instr->phase, program->plan->dtype, extents);
+    return max_i64(segment_scratch_elements(program->graph, segment, instr->phase, extents),
+                   ceil_div(expanded, element_bytes(program->plan->dtype, ELEMENT_STATISTIC)));
 }
 
 /* Finds the largest workspace; asked: (segments) 1 + the last stage that asked, by phase: micro-batches are alike. */

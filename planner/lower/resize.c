@@ -24,12 +24,12 @@ bool resize_program(struct program *program, const struct graph *graph, const st
         return false;
     for (int i = 0; i < buffer_count; i++) {
         struct buffer *buffer = &program->buffers[buffers[i]];
-        int64_t elements = buffer_elements(program, buffer);
-        if (elements == buffer_holds(buffer))
+        int64_t bytes = buffer_bytes_of(program, buffer, buffer_elements(program, buffer));
+        if (bytes == buffer->bytes)
             continue;
         if (buffer->is_weight && !layout_atoms(&buffer->layout, LAYOUT_FLAT))
             return false;
-        buffer->bytes = buffer_bytes_of(program, buffer, elements);
+        buffer->bytes = bytes;
     }
     return true;
 }

@@ -1,5 +1,6 @@
 #include "planner/program/geometry.h"
 #include "base/num.h"
+#include "models/quantized.h"
 #include "planner/program/recipe.h"
 #include <string.h>
 
@@ -327,8 +328,22 @@ bool geometry_norm_counts(const struct program *program, int stage, const struct
     return gradient->stage == stage && geometry_rank_counts(program, gradient, local_rank);
 }
 
+/* Scales of a quantized weight are whole on every rank that has a part of it (bitsandbytes keeps them with the module,
+ * nn/modules.py, Params4bit), so that its elements alone are gathered. They travel with what lies on the host. */
+static int64_t scale_bytes(const struct program *program, const struct buffer *buffer, int64_t elements)
+{
+    bool flat = layout_atoms(&buffer->layout, LAYOUT_FLAT) != 0,
+         stored = buffer->kind == BUFFER_WEIGHT && !buffer->host;
+    for (int atom = 0; atom < MAX_ATOMS; atom++)
+        elements *= buffer->layout.kind[atom] == LAYOUT_FLAT ? program->plan->stages[buffer->stage].atom[atom] : 1;
+    return flat || stored || !buffer->padded ? weight_scale_bytes(&program->graph->weights[buffer->id], elements) : 0;
+}
+
 int64_t buffer_bytes_of(const struct program *program, const struct buffer *buffer, int64_t elements)
 {
+    if (buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_WEIGHT_USE)
+        return weight_bytes(&program->graph->weights[buffer->id], program->plan->dtype, elements) +
+               scale_bytes(program, buffer, elements);
     bool state = buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STATE_USE;
     return state ? optimizer_state_bytes(&program->plan->optimizer, program->plan->dtype,
                                          &program->graph->weights[buffer->id], elements)

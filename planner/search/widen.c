@@ -1,4 +1,5 @@
 #include "planner/search/widen.h"
+#include "models/quantized.h"
 #include "planner/price/shelf.h"
 #include "planner/search/advice.h"
 #include "planner/space/wider.h"
@@ -150,7 +151,7 @@ static bool count_bytes(double *weights, double *states, const struct model *mod
     for (int i = 0; i < graph->weight_count; i++) {
         const struct weight *weight = &graph->weights[i];
         double elements = (double)weight_elements(weight);
-        *weights += elements * (double)weight_bytes_per_element(space->dtype);
+        *weights += (double)weight_bytes(weight, space->dtype, weight_elements(weight));
         if (!weight->frozen)
             *states += elements * (double)optimizer_bytes_per_element(&space->optimizer, space->dtype, weight);
     }
