@@ -207,14 +207,13 @@ static bool take_choices(struct from *from, const struct given_options *given, s
     return !said || fail(err, "--%s: the launch says it; change it there", said);
 }
 
-static bool stores_in(const struct model *model, enum quantized quantized)
+/* What the first frozen matrices of a block are stored in. */
+static enum quantized stored_in(const struct model *model)
 {
-    for (int i = 0; i < model->layer_count; i++) {
-        const struct layer_head *head = model->layers[i].fields;
-        if (head->quantized == (int)quantized)
-            return true;
-    }
-    return false;
+    int form = QUANTIZED_NONE;
+    for (int i = 0; i < model->layer_count && !form; i++)
+        form = ((const struct layer_head *)model->layers[i].fields)->quantized;
+    return (enum quantized)form;
 }
 
 /* The model's own description, where the launch has it, is read like a file's. */
@@ -242,13 +241,12 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
         in->reading.adapter_name = from->read.adapters;
     }
     in->reading.quantized = from->read.quantized ? 1 + (int)from->read.quantized : 0;
+    in->reading.quantizes_experts = from->read.quantizes_experts;
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
-    if (from->read.quantized && !in->reading.foreign && !stores_in(in->model, from->read.quantized))
-        fprintf(in->cli->talk,
-                "note: the launch stores frozen matrices in %s, and %s says another form, which is planned (cleave "
-                "import --quantized %s)\n",
-                quantized_names[from->read.quantized], name, quantized_names[from->read.quantized]);
+    if (!from->read.quantized && stored_in(in->model))
+        fprintf(in->cli->talk, "note: %s stores frozen matrices in %s, of which the launch says nothing\n", name,
+                quantized_names[stored_in(in->model)]);
     if (from->read.adapters && decoder_trains(NULL, in->model) == TRAINS_ALL)
         return fail(err,
                     "%s: the launch trains adapters, and of the model all weights are trained: name %s, or take the "
@@ -458,6 +456,7 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
         fprintf(in->cli->talk, "note: the launch counts %lld devices by itself; it is priced on the cluster's %lld\n",
                 (long long)from->read.devices, (long long)devices);
     own->data = devices / others;
+    own->zero = own->data * own->context == 1 ? 0 : own->zero; /* with whom would one rank share */
     own->batch = space.batch;
     if (from->read.micro_batches > 0) {
         if (own->batch % (own->data * from->read.micro_batches) != 0)

@@ -8,7 +8,7 @@
 struct import_options {
     const char *output, *from, *as, *adapter, *quantized, *safetensors, *model, *cluster;
     int64_t sequence;
-    bool multi_token;
+    bool multi_token, quantized_experts;
 };
 static const struct option options[] = {
     TEXT_OPTION("from", offsetof(struct import_options, from), "NAME",
@@ -34,6 +34,8 @@ static const struct option options[] = {
     TEXT_OPTION("quantized", offsetof(struct import_options, quantized), "FORM",
                 "what the frozen matrices of a model with adapters are stored in (QLoRA), whatever quantization_config "
                 "says: nf4, nf4-double (its scales quantized in turn), int8, none"),
+    FLAG_OPTION("quantized-experts", offsetof(struct import_options, quantized_experts),
+                "experts' matrices are stored so, too (transformers before 5, axolotl's quantize_moe_experts)"),
     TEXT_OPTION("safetensors", offsetof(struct import_options, safetensors), "FILE",
                 "holds the parameters against the headers of this file, or of those that an index names"),
     OUTPUT_OPTION(offsetof(struct import_options, output),
@@ -73,6 +75,7 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
     if (o->quantized && !inputs_word("--quantized", o->quantized, quantized_names, &in->reading.quantized, err))
         return false;
     in->reading.quantized += o->quantized != NULL;
+    in->reading.quantizes_experts = o->quantized_experts;
     in->reading.as = o->as;
     in->reading.sequence = o->sequence;
     in->reading.multi_token = o->multi_token;

@@ -197,6 +197,12 @@ static void put_model(struct json_writer *w, const struct measured_run *run, con
     json_put_int(w, "hidden", run->hidden);
     json_put_int(w, "vocab_size", run->vocab);
     json_put_bool(w, "tied_embedding", tied);
+    if (run->lora_dropout > 0) {
+        json_write_key(w, "left_out");
+        json_begin_object(w);
+        json_put_double(w, "adapter_dropout", run->lora_dropout);
+        json_end_object(w);
+    }
     json_write_key(w, "layers");
     json_begin_array(w);
     begin_layer(w, "embedding");

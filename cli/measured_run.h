@@ -15,7 +15,7 @@ struct measured_run {
     int64_t n_experts, topk, moe_ffn, moe_layers, shared_expert_ffn;
     int64_t lora_rank, n_gpus, gpus_per_node, tp, pp, vp, cp, ep, etp, dp, zero_stage, micro_batch, global_batch;
     int seq_par, dp_overlap, flash_attn, tied; /* enum answer; tied: the embedding is the head's matrix, too */
-    double step_time_s, tokens_per_s_per_gpu, peak_mem_gib;
+    double lora_dropout, step_time_s, tokens_per_s_per_gpu, peak_mem_gib;
 };
 
 #define MEASURED_ON_LAST_RANK "allocated on the last rank" /* a mem_kind */

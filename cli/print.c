@@ -207,6 +207,9 @@ static void print_parameters(const struct cli *cli, const struct graph *graph)
     if (trained < all)
         fprintf(cli->out, ", %lld of them trainable (%.4g %%)", (long long)trained,
                 100.0 * (double)trained / (double)all);
+    enum quantized form = graph_quantized(graph);
+    if (form)
+        fprintf(cli->out, ", frozen matrices in %s", quantized_names[form]);
     fprintf(cli->out, "\n");
 }
 

@@ -51,6 +51,14 @@ int64_t graph_parameter_count(const struct graph *graph)
     return count;
 }
 
+enum quantized graph_quantized(const struct graph *graph)
+{
+    enum quantized form = QUANTIZED_NONE;
+    for (int i = 0; i < graph->weight_count && !form; i++)
+        form = graph->weights[i].quantized;
+    return form;
+}
+
 int64_t graph_trainable_count(const struct graph *graph)
 {
     int64_t count = 0;
@@ -480,7 +488,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
                                      .head_table = -1,
                                      .init_std = model->init_std,
                                      .residual_std = residual_std(model),
-                                     .drops = model->left_out.adapter_dropout > 0,
+                                     .drops = model->keeping.drops_adapters && model->left_out.adapter_dropout > 0,
                                      .err = err };
     builder_size(&builder, 'b', graph->batch);
     builder_size(&builder, 't', graph->sequence);

@@ -44,6 +44,7 @@ enum element {
     ELEMENT_CAPPED_SCORES, /* tanh; softmax in fp32, and in the plan's dtype (models/gemma2/modeling_gemma2.py) */
     ELEMENT_SINK_SCORES,   /* softmax (models/gpt_oss/modeling_gpt_oss.py) */
     ELEMENT_ALIBI_SCORES,  /* softmax in fp32, and in the plan's dtype (models/bloom/modeling_bloom.py) */
+    ELEMENT_DROPPED,       /* what is left of an activation, and in a byte of dropout's mask whether that is anything */
     ELEMENT_CLAMPED_GATES  /* the clamped gate, its sigmoid, their product and the value plus one (gpt_oss) */
 };
 
@@ -132,7 +133,7 @@ struct kernel_arguments {
     bool alibi;               /* attention: scores lose alibi_slope() times the distance */
     enum element kept_scores; /* attention that keeps them: what one is */
     enum quantized quantized; /* matmul: what its matrix is stored in */
-    bool drops, scales;       /* matmul of an adapter: of what it reads some is dropped; what it gives is scaled */
+    bool scales;              /* matmul of an adapter whose output is scaled by itself */
     bool one_row;             /* add_position: every token takes the table's first row */
     bool causal;              /* attention */
     /* attention: keys that a query sees, itself and those right before it; where it is not causal itself and half as
@@ -238,6 +239,7 @@ struct keeping {
     bool scatters_messages;     /* to other stages what ranks hold alike goes in parts, which the receivers gather */
     bool reduces_in_place;      /* gradients of the type of their sums, to ranks that share out state alone (ZeRO 1) */
     bool eager_caps, eager_sinks, eager_alibi; /* attention whose scores are so changed keeps them until backward */
+    bool drops_adapters;  /* each adapter reads a copy of its own, of which some is dropped (lora_dropout) */
     bool eager_norms;     /* RMS norms keep their input in fp32, and what they scale, beside what they give */
     bool eager_gates;     /* gated activations keep the activated gate beside both that they read */
     int narrow_gradients; /* enum narrow_gradients */
@@ -335,6 +337,8 @@ int64_t layer_elements(const struct graph *graph, int layer);
 /* Parameters, padding excluded, each tied weight once; and those of them that are not frozen. */
 int64_t graph_parameter_count(const struct graph *graph);
 int64_t graph_trainable_count(const struct graph *graph);
+/* What the first quantized matrix is stored in; QUANTIZED_NONE: there is none. */
+enum quantized graph_quantized(const struct graph *graph);
 /* The segment's first axis with that tag, or -1. */
 int segment_axis(const struct segment *segment, enum axis_tag tag);
 /* The dim of the operand that follows axis, or -1. */

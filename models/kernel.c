@@ -47,6 +47,8 @@ int64_t element_bytes(enum dtype dtype, enum element element)
         return weight_bytes_per_element(dtype) + element_bytes(dtype, ELEMENT_ALIBI_SCORES);
     case ELEMENT_SINK_SCORES:
         return weight_bytes_per_element(dtype);
+    case ELEMENT_DROPPED:
+        return weight_bytes_per_element(dtype) + 1;
     case ELEMENT_CLAMPED_GATES:
         return 4 * weight_bytes_per_element(dtype);
     case ELEMENT_ALIBI_SCORES: /* what is in fp32 already is not converted */
@@ -58,7 +60,8 @@ int64_t element_bytes(enum dtype dtype, enum element element)
 int64_t value_bytes_per_element(const struct graph *graph, int value, enum dtype dtype, bool gradient)
 {
     enum element element = graph->values[value].element;
-    return element_bytes(dtype, gradient && element == ELEMENT_OPERAND ? ELEMENT_ACTIVATION : element);
+    bool narrow = element == ELEMENT_OPERAND || element == ELEMENT_DROPPED;
+    return element_bytes(dtype, gradient && narrow ? ELEMENT_ACTIVATION : element);
 }
 
 int64_t gradient_bytes_per_element(enum dtype dtype)
@@ -411,9 +414,7 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
     } else if (segment->kernel == KERNEL_MATMUL) {
         used += snprintf(out + used, room, "%s", segment->weight_count > 1 ? " bias" : "");
         if (a->expected_fill > 0)
-            used += snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " fill%.3g", a->expected_fill);
-        if (a->quantized)
-            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " %s", quantized_names[a->quantized]);
+            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " fill%.3g", a->expected_fill);
     } else if (a->choices > 0) {
         snprintf(out + used, room, " top%lld experts%lldx%lld/%lld", (long long)a->choices, (long long)a->experts,
                  (long long)a->slots, (long long)a->group);

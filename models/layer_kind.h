@@ -25,7 +25,7 @@ struct layer_head {
      .doc = "The layer's weights are not trained: no gradient, no optimizer state; below the first layer that trains nothing " \
             "runs backward or is kept for it. A table that layers share is frozen as its first layer says."}, \
     {.key = "quantized", .type = FIELD_ENUM, .offset = offsetof(struct layer_head, quantized), .names = quantized_names, \
-     .doc = "What the frozen matrices between layers are stored in, to be expanded to the plan's dtype for each product: nf4 " \
+     .doc = "In layers of blocks: what their frozen matrices are stored in, to be expanded to the plan's dtype for each product: nf4 " \
             "(4 bits and an fp32 scale for each 64 elements; fp4 takes as much), nf4-double (the same with scales of 8 bits, " \
             "\"double quantization\"), int8 (8 bits and an fp32 scale for each row) (Dettmers et al. 2022, 2023). For planning: " \
             "it cannot be run. The plan's dtype if absent."}, \

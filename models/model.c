@@ -223,17 +223,22 @@ static bool check_chain(struct model *model, const struct json *at, struct error
            json_fail(at, err, "expected at least embedding, head and loss, found %d layers", count);
 }
 
+/* Of the canonical JSON; false: out of memory. */
+static bool hash_model(struct model *model)
+{
+    size_t length;
+    char *text = model_write(model, &length);
+    if (text)
+        model->hash = hash_bytes(HASH_START, text, length);
+    free(text);
+    return text != NULL;
+}
+
 bool model_finish(struct model *model, const struct json *root, struct error *err)
 {
     if (!check_chain(model, json_at_key(root, "layers"), err) || !edges_check(model, root, err))
         return false;
-    size_t length;
-    char *text = model_write(model, &length);
-    if (!text)
-        return fail_memory(err);
-    model->hash = hash_bytes(HASH_START, text, length);
-    free(text);
-    return true;
+    return hash_model(model) || fail_memory(err);
 }
 
 /* A copy of its fields, which then are the layer's; NULL: out of memory. */
@@ -243,6 +248,42 @@ static void *own_fields(struct model *model, struct layer *layer)
     if (own)
         layer->fields = memcpy(own, layer->fields, layer->kind->fields_bytes);
     return own;
+}
+
+bool model_layer_quantizes(const struct layer *layer, bool experts)
+{
+    return layer->kind->place == CHAIN_BODY && (experts || strcmp(layer->kind->name, "moe") != 0);
+}
+
+bool model_quantize(struct model *model, enum quantized form, bool experts, bool *some)
+{
+    *some = false;
+    for (int l = 0; l < model->layer_count; l++) {
+        struct layer *layer = &model->layers[l];
+        const struct layer_head *head = layer->fields;
+        if (!head->frozen || head->quantized == (int)form || !model_layer_quantizes(layer, experts))
+            continue;
+        struct layer_head *own = own_fields(model, layer);
+        if (!own)
+            return false;
+        own->quantized = (int)form;
+        *some = true;
+    }
+    return hash_model(model);
+}
+
+bool model_copy(struct model **out, const struct model *model, struct error *err)
+{
+    struct json_doc *doc = NULL;
+    bool good = model_document(&doc, model, err) && model_read_value(out, json_root(doc), err);
+    json_free(doc);
+    if (!good)
+        return false;
+    (*out)->keeping = model->keeping;
+    (*out)->whole_blocks = model->whole_blocks;
+    for (int l = 0; l < model->layer_count; l++)
+        (*out)->layers[l].fields = model->layers[l].fields; /* with what model_keep() says, which no description has */
+    return true;
 }
 
 bool model_keep(struct model *model, bool scores, bool probabilities)

@@ -85,6 +85,7 @@ struct model_reading {
     size_t adapter_length;
     const char *adapter_name; /* in messages */
     int quantized;            /* 1 + enum quantized: what frozen matrices are stored in; 0: as the file says */
+    bool quantizes_experts;   /* experts' matrices, too */
     struct text *notes;  /* gets a line "note: ..." for each thing that was assumed or left out; NULL: nobody listens */
     const char *foreign; /* gets the importer's name; NULL: the file is native */
 };
@@ -104,6 +105,14 @@ bool model_document(struct json_doc **out, const struct model *model, struct err
 /* Lets all attention without biases keep its scores, and the loss its probabilities in fp32, until backward: what was
  * before fused kernels. The hash stays the description's. False: out of memory. */
 bool model_keep(struct model *model, bool scores, bool probabilities);
+/* Whether what the layer has frozen is quantized where that is asked for: since transformers 5 experts are no linear
+ * layers, which alone bitsandbytes replaces (axolotl, docs/expert_quantization.qmd). */
+bool model_layer_quantizes(const struct layer *layer, bool experts);
+/* Stores what is frozen of such layers so, before graphs of the model are made. *some: whether anything was otherwise.
+ * False: out of memory. */
+bool model_quantize(struct model *model, enum quantized form, bool experts, bool *some);
+/* One that borrows from the other, which has to outlive it: model_free(). */
+bool model_copy(struct model **out, const struct model *model, struct error *err);
 void model_free(struct model *model);
 /* The top-level keys of the native format, for `cleave schema`. */
 extern const struct json_format model_formats[];

@@ -360,6 +360,45 @@ static bool parse_foreign(struct json_doc **doc, const char *name, const char *t
     return ok;
 }
 
+/* Stores frozen matrices as whoever reads the file says; a model without any is freed. */
+static bool quantize(struct model **out, const struct json *root, const struct model_reading *reading,
+                     struct error *err)
+{
+    const int form = reading->quantized - 1;
+    bool frozen = form == QUANTIZED_NONE, some;
+    for (int l = 0; l < (*out)->layer_count; l++) {
+        const struct layer *layer = &(*out)->layers[l];
+        frozen = frozen || (((const struct layer_head *)layer->fields)->frozen && model_layer_quantizes(layer, true));
+    }
+    if (frozen && model_quantize(*out, (enum quantized)form, reading->quantizes_experts, &some))
+        return true;
+    model_free(*out);
+    *out = NULL;
+    return frozen ? fail_memory(err)
+                  : json_fail(root, err,
+                              "expected adapters, found none: what is trained is not stored in %s; name PEFT's "
+                              "adapter_config.json (cleave import --adapter FILE), or a launch that has them, with "
+                              "their rank",
+                              quantized_names[form]);
+}
+
+static void note_experts(struct text *notes, const struct model *model)
+{
+    bool quantized = false, wide = false;
+    for (int l = 0; l < model->layer_count; l++) {
+        const struct layer *layer = &model->layers[l];
+        const struct layer_head *head = layer->fields;
+        quantized = quantized || head->quantized;
+        wide = wide || (!head->quantized && head->frozen && !model_layer_quantizes(layer, false) &&
+                        model_layer_quantizes(layer, true));
+    }
+    if (quantized && wide)
+        text_printf(notes,
+                    "note: experts stay in the plan's dtype: since transformers 5 they are no linear layers, which "
+                    "alone bitsandbytes quantizes (cleave import --quantized-experts: as before, and as axolotl's "
+                    "quantize_moe_experts does)\n");
+}
+
 bool model_read_as(struct model **out, const char *name, const char *text, size_t length, struct model_reading *reading,
                    struct error *err)
 {
@@ -370,8 +409,11 @@ bool model_read_as(struct model **out, const char *name, const char *text, size_
             *err = strict;
         return false;
     }
-    bool done = read_any(out, json_root(doc), name, reading, err);
+    bool done = read_any(out, json_root(doc), name, reading, err) &&
+                (!reading || !reading->quantized || quantize(out, json_root(doc), reading, err));
     json_free(doc);
+    if (done && reading && reading->notes && (reading->foreign || reading->quantized))
+        note_experts(reading->notes, *out);
     return done;
 }
 

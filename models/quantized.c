@@ -63,7 +63,7 @@ struct expansion segment_expansion(const struct segment *segment, enum phase pha
                                    const int64_t extents[MAX_AXES])
 {
     int64_t elements = expanded(segment, phase, extents, true);
-    return (struct expansion){ elements * forms[segment->arguments.quantized].flops,
+    return (struct expansion){ (double)elements * (double)forms[segment->arguments.quantized].flops,
                                bytes_in(segment->arguments.quantized, dtype, elements) +
                                    bytes_in(QUANTIZED_NONE, dtype, elements) };
 }

@@ -15,7 +15,8 @@ int64_t segment_expanded_bytes(const struct segment *segment, enum phase phase, 
                                const int64_t extents[MAX_AXES]);
 /* What expanding is for a device: what is quantized is read, and written in the dtype. Nothing for most calls. */
 struct expansion {
-    int64_t flops, bytes;
+    double flops;
+    int64_t bytes;
 };
 struct expansion segment_expansion(const struct segment *segment, enum phase phase, enum dtype dtype,
                                    const int64_t extents[MAX_AXES]);

@@ -12,6 +12,7 @@
 
 /* FSDP2 gathers and reduces a block at once, whatever its size. */
 #define BUCKET_BYTES (INT64_C(1) << 40)
+#define DATA_PARALLEL_BUCKET_BYTES (INT64_C(25) << 20) /* torch/nn/parallel/distributed.py, bucket_cap_mb */
 
 static bool no_tensor_degree(const struct launch *launch, const struct launch_context *context)
 {
@@ -226,6 +227,7 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
         "tells the weights' bytes without a device (of one rank without shards); each rank of a run prints what "
         "its allocator had reserved at\nmost, `STEPS=3 MODEL=FOLDER ./train.sh`.\n",
         (long long)launch_nodes(launch, context));
+    trainer_readme(out, context);
     launch_text_calibrate(out, &target_accelerate_fsdp2, launch, context, "train.sh --model MODEL");
 }
 
@@ -365,8 +367,8 @@ static bool read_first_fsdp(struct settings *settings, int trainers, bool said, 
                           strategies[strategy / 2 * 2], other);
 }
 
-/* first: whether it is FSDP 1. */
-static bool read_fsdp(struct launch_read *out, bool *first, struct settings *settings, struct error *err)
+/* alone: nobody shards anything, each rank has all weights. *first: whether it is FSDP 1. */
+static bool read_fsdp(struct launch_read *out, bool alone, bool *first, struct settings *settings, struct error *err)
 {
     struct launch *launch = &out->launch;
     int64_t version = 1;
@@ -388,14 +390,14 @@ static bool read_fsdp(struct launch_read *out, bool *first, struct settings *set
     int trainers = take_trainers_fsdp(settings);
     if (!settings_read(settings, &kind, 1, err))
         return false;
-    size_t passed = version == 1 ? 2 : 0; /* FSDP 1 has a strategy's name there, which read_first_fsdp() reads */
-    if ((version == 1 && !read_first_fsdp(settings, trainers, said, err)) ||
+    *first = version == 1 && !alone;
+    size_t passed = *first ? 2 : 0; /* FSDP 1 has a strategy's name there, which read_first_fsdp() reads */
+    if ((*first && !read_first_fsdp(settings, trainers, said, err)) ||
         !settings_read(settings, options + passed, sizeof options / sizeof *options - passed, err))
         return false;
-    *first = version == 1;
-    const struct setting *alone = settings_take(settings, "fsdp_auto_wrap_policy"),
+    const struct setting *bare = settings_take(settings, "fsdp_auto_wrap_policy"),
                          *inside = settings_take(settings, "fsdp_config.fsdp_auto_wrap_policy"),
-                         *wrap = inside ? inside : alone;
+                         *wrap = inside ? inside : bare;
     if (type == 3)
         return fail(err, "%s: mixed_precision fp8 is not planned for this target", settings->name);
     if (keep && !again)
@@ -404,11 +406,28 @@ static bool read_fsdp(struct launch_read *out, bool *first, struct settings *set
     if (wrap && strcmp(wrap->value, "TRANSFORMER_BASED_WRAP") != 0)
         return setting_fail(settings, wrap, err,
                             "expected TRANSFORMER_BASED_WRAP: other units than blocks are not planned");
+    if (alone) {
+        launch->zero = 0;
+        launch->bucket_bytes = DATA_PARALLEL_BUCKET_BYTES;
+    }
     launch->reshard = reshard || launch->zero == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
     launch->recompute = again ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     launch->offload = (keep ? OFFLOAD_ACTIVATIONS : 0) | (offload ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : 0);
     launch->dtype = type == 0 ? DTYPE_FP32 : type == 1 ? DTYPE_BF16 : DTYPE_FP16;
     return true;
+}
+
+/* Whether it is one line of words, with a file in YAML among them: "axolotl train a.yaml". */
+static bool names_one_file(const char *text, size_t length)
+{
+    const char *end = text + length, *file = NULL;
+    while (end > text && strchr(" \n", end[-1]))
+        end--;
+    for (const char *at = text; at + 5 <= end; at++)
+        file = strncmp(at, ".yaml", 5) == 0 || strncmp(at, ".yml ", 5) == 0 ? at : file;
+    if (!file && end - text > 4 && strncmp(end - 4, ".yml", 4) == 0)
+        file = end - 4;
+    return file && !memchr(text, '\n', (size_t)(end - text)) && !memchr(text, ':', (size_t)(file - text));
 }
 
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
@@ -419,12 +438,13 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     struct trainer_said said;
     const char *dot = strrchr(name, '.');
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-    bool options = !yaml && length > 1, first = false;
+    bool options = !yaml && length > 1, first = false, alone = false;
     if (!yaml && !(dot && strcmp(dot, ".sh") == 0)) { /* options have "--", files have keys with ":" */
         options = false;
         for (size_t i = 0; i + 2 < length && !options; i++)
             options =
                 text[i] == '-' && text[i + 1] == '-' && text[i + 2] != '-' && (i == 0 || strchr(" \n\t", text[i - 1]));
+        options = options || names_one_file(text, length);
     }
     launch_read_begin(out);
     launch->bucket_bytes = BUCKET_BYTES;
@@ -432,10 +452,12 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                   : settings_read_yaml(&settings, text, length, err)))
         return false;
     static const char *const files[] = { "config_file", NULL };
-    if (!settings_follow(&settings, files, out->beside, err) ||
-        !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", err) ||
-        !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
-        !read_fsdp(out, &first, &settings, err) || !trainer_read(&said, &settings, err))
+    if (!trainer_split_words(&settings, err) || !settings_follow(&settings, files, out->beside, err) ||
+        !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", &alone, err))
+        return false;
+    alone = alone || trainer_shards_nothing(&settings);
+    if (!trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
+        !read_fsdp(out, alone, &first, &settings, err) || !trainer_read(&said, &settings, err))
         return false;
     if (said.recompute)
         launch->recompute = RECOMPUTE_BLOCK;
@@ -462,6 +484,9 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!trainer_refuse_left(out, &settings,
                              "parallelism_config_tp_size, _cp_size, _dp_shard_size and _dp_replicate_size", err))
         return false;
+    /* Nothing is shared out, and whoever quantizes experts, as axolotl does, does so by itself. */
+    static const char *const plain[] = { "zero", "fsdp-units", "quantized", NULL };
+    out->beyond = alone ? plain : out->quantizes_experts ? plain + 2 : NULL;
     out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
     static const char as_second[] = "fsdp_version 1 (priced as 2, which shards the same blocks)";
     return (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&

@@ -126,7 +126,10 @@ static bool add_adapters(struct decoder_adapters *out, const struct lora *lora, 
 {
     const int most = (int)(sizeof out->modules / sizeof *out->modules);
     if (out->rank == 0)
-        *out = (struct decoder_adapters){ .rank = lora->rank, .alpha = lora->alpha, .quantized = out->quantized };
+        *out = (struct decoder_adapters){ .rank = lora->rank,
+                                          .alpha = lora->alpha,
+                                          .quantized = out->quantized,
+                                          .quantized_experts = out->quantized_experts };
     for (int i = 0; words[i] && out->module_count < most; i++)
         if (lora->targets >> i & 1)
             out->modules[out->module_count++] = words[i];
@@ -149,7 +152,9 @@ enum decoder_training decoder_trains(struct decoder_adapters *out, const struct 
         while (model->layers[first].kind != layer->kind)
             first++;
         const int quantized = ((const struct layer_head *)layer->fields)->quantized;
-        if (layer->kind->place == CHAIN_BODY) {
+        if (quantized && !model_layer_quantizes(layer, false))
+            found.quantized_experts = true;
+        if (model_layer_quantizes(layer, false)) {
             alike = alike && (!body || quantized == found.quantized);
             found.quantized = quantized;
             body = true;

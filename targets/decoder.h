@@ -30,7 +30,8 @@ enum decoder_training { TRAINS_ALL, TRAINS_ADAPTERS, TRAINS_OTHERS };
 struct decoder_adapters {
     int64_t rank; /* 0: there is none */
     double alpha;
-    int quantized; /* enum quantized of the frozen matrices */
+    int quantized; /* enum quantized of the frozen matrices but experts' */
+    bool quantized_experts;
     int module_count;
     const char *modules[16]; /* of the matrices that have one, as PEFT's target_modules names them */
 };

@@ -280,6 +280,7 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
                               : "estimate_zero2_model_states_mem_needs_all_cold",
         (long long)launch_devices_per_node(launch, context), (long long)launch_nodes(launch, context),
         stage_of(launch) == 3 ? ", largest_layer_params=LARGEST" : "");
+    trainer_readme(out, context);
     launch_text_calibrate(out, &target_deepspeed, launch, context, "ds_config.json --model MODEL");
 }
 
@@ -510,9 +511,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                                          "config_file",
                                          "deepspeed",
                                          NULL };
-    if (!settings_follow(&settings, files, out->beside, err))
-        return false;
-    if (!deepspeed_name_keys(&settings, err))
+    if (!trainer_split_words(&settings, err) || !settings_follow(&settings, files, out->beside, err) ||
+        !deepspeed_name_keys(&settings, err))
         return false;
     bool clips = false, open = drop_auto(&settings, &clips);
     bool again = false, again_said = false;
@@ -527,7 +527,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         { "deepspeed_config.gradient_clipping", .real = &clip, .said = &clip_said },
     };
     if (!settings_read(&settings, options, sizeof options / sizeof *options, err) ||
-        !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2", err) ||
+        !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2", NULL, err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
         !read_precision(out, &settings, open, err) || !read_batch(out, &settings, &said, err))
@@ -542,8 +542,6 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         return false;
     if (!(launch->offload & OFFLOAD_OPTIMIZER) || !own_optimizer)
         launch->optimizer = said.optimizer;
-    static const char *const client[] = { "optimizer", NULL }; /* the user's own, which DeepSpeed wraps */
-    out->beyond = client;
     launch->clip_norm = clip_said ? clip : said.clip_said || clips ? said.clip : 0;
     if (launch->data * launch->context == 1)
         launch->zero = 0;
@@ -555,9 +553,14 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     static const char expected[] = "settings of DeepSpeed, such as zero_optimization.stage, bf16.enabled or "
                                    "train_micro_batch_size_per_gpu";
     if (!json && !trainer_names_deepspeed(&settings))
-        return fail(err, "%s: expected %s; found none", settings.name, expected);
+        return fail(err, "%s: expected %s; found none (--from accelerate-fsdp2 reads launches without DeepSpeed)",
+                    settings.name, expected);
     if (!trainer_refuse_left(out, &settings, "tensor_parallel.autotp_size and sequence_parallel_size", err))
         return false;
+    /* The optimizer is the user's own, which DeepSpeed wraps; who quantizes experts, as axolotl does, does so by
+     * itself. */
+    static const char *const client[] = { "quantized", "optimizer", NULL };
+    out->beyond = out->quantizes_experts ? client : client + 1;
     out->ignored_count += deepspeed_take_ignored(&settings, (int)launch->zero, json);
     return settings_say_something(&settings, expected, err) &&
            (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));

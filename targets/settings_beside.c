@@ -25,7 +25,7 @@ static bool names_file(const struct setting *one, const char *const *keys)
     return false;
 }
 
-/* The last setting of one of the keys that nobody took yet; NULL: there is none. */
+/* The last setting of one of the keys that nobody took yet, of a program's the first; NULL: there is none. */
 static const struct setting *take_file(struct settings *settings, const char *const *keys)
 {
     const struct setting *found = NULL;
@@ -36,6 +36,8 @@ static const struct setting *take_file(struct settings *settings, const char *co
         static const char *const none[] = { "true", "null", "None", "none", "~", NULL };
         one->taken = one->value[0] != '{'; /* "--deepspeed" alone says that it is used, not where its settings are */
         found = one->taken && !settings_is_one_of(one->value, none) ? one : found;
+        if (found && keys == settings_of_program)
+            break;
     }
     return found;
 }
@@ -71,10 +73,10 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
     if (!beside || !(json || yaml || toml || python))
         return setting_fail(settings, named, err, "the settings are in %.80s: read it", name);
     if (!beside->read(beside, settings->arena, name, &text, &length, &elsewhere, err))
-        return memory_has_fallen_short()
-                   ? false
-                   : error_within(err, "%s:%d:%d: %.200s: the settings are in another file",
-                                  named->file ? named->file : settings->name, named->line, named->column, named->key);
+        return memory_has_fallen_short() ? false
+                                         : error_within(err, "%s:%d:%d: %.200s: the settings are in another file",
+                                                        named->file ? named->file : settings->name, named->line,
+                                                        named->column, named->word ? named->value : named->key);
     if (!(json   ? settings_read_json(&file, text, length, err)
           : yaml ? settings_read_yaml(&file, text, length, err)
           : toml ? settings_read_toml(&file, text, length, err)

@@ -80,7 +80,10 @@ bool scan_string(struct scan *scan, bool escapes)
             break;
         if (c == '\\' && escapes) {
             c = scan_next(scan);
-            c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
+            if (c == 'n' || c == 't')
+                c = c == 'n' ? '\n' : '\t';
+            else if (!strchr("\\/'\"\n", c)) /* of Python's and YAML's, which leave others as they are */
+                text_add_bytes(&scan->buffer, "\\", 1);
         }
         text_add_bytes(&scan->buffer, &c, 1);
     }

@@ -108,6 +108,7 @@ struct launch_read {
     const char *adapters;       /* where it says that adapters alone are trained: "a.sh:3:9: lora_dim"; NULL: nowhere */
     const char *adapter_config; /* which these are, as PEFT's adapter_config.json; NULL: it does not say */
     enum quantized quantized;   /* what frozen matrices are stored in, as far as it says */
+    bool quantizes_experts;     /* experts' matrices, too */
     int unknown_count;          /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */

@@ -73,6 +73,19 @@ static void add_adapters(struct text *out, const struct decoder_adapters *adapte
     text_add(out, ",\n    )\n    model = get_peft_model(model, adapters)\n");
 }
 
+void trainer_readme(struct text *out, const struct launch_context *context)
+{
+    struct decoder_adapters adapters = { 0 };
+    if (!context->model || decoder_trains(&adapters, context->model) != TRAINS_ADAPTERS)
+        return;
+    text_printf(out, "\n## Adapters\n\nAdapters of rank %lld alone are trained, by peft.", (long long)adapters.rank);
+    if (adapters.quantized)
+        text_printf(out, " FOLDER is a checkpoint: its matrices are stored in %s as they are loaded, by bitsandbytes.",
+                    quantized_names[adapters.quantized]);
+    text_add(out, " What is told above of a model whose weights are all trained in 16 bits is more than such a run "
+                  "takes.\n");
+}
+
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
     struct decoder_adapters adapters = { 0 };
@@ -289,7 +302,52 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
     return true;
 }
 
-bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
+/* LLaMA-Factory takes what stands behind its file as OmegaConf does (hparams/parser.py, read_args). */
+bool trainer_split_words(struct settings *settings, struct error *err)
+{
+    bool behind = false;
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        size_t key = one->word ? strspn(one->value, "abcdefghijklmnopqrstuvwxyz_0123456789") : 0;
+        behind = behind || (one->word && (strstr(one->value, ".yaml") || strstr(one->value, ".yml")));
+        if (!behind || key == 0 || one->value[key] != '=')
+            continue;
+        one->key = arena_strndup(settings->arena, one->value, key);
+        if (!one->key)
+            return fail_memory(err);
+        one->value += key + 1;
+        one->word = false;
+    }
+    return true;
+}
+
+static bool begins_with_one_of(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strncmp(text, *words, strlen(*words)) == 0)
+            return true;
+    return false;
+}
+
+bool trainer_shards_nothing(const struct settings *settings)
+{
+    static const char *const sharding[] = { "fsdp",          "use_fsdp",          "parallelism_config",
+                                            "dp_shard_size", "dp_replicate_size", NULL },
+                             *const batches[] = { "per_device_train_batch_size", "train_batch_size_per_device",
+                                                  "micro_batch_size", NULL };
+    static const char *const nothing[] = { "", "null", "none", "~", "false", "no", "[]", "{}", NULL };
+    bool of_trainer = false;
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        bool shards = begins_with_one_of(one->key, sharding) || strstr(one->key, "deepspeed");
+        if ((shards && !settings_is_one_of(one->value, nothing)) || (one->word && strstr(one->value, "deepspeed")))
+            return false;
+        of_trainer = of_trainer || settings_is_one_of(one->key, batches);
+    }
+    return of_trainer;
+}
+
+bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target, bool *alone,
                        struct error *err)
 {
     static const char *const plain[] = { "NO", "MULTI_GPU", NULL };
@@ -299,12 +357,13 @@ bool trainer_read_type(struct settings *settings, const char *own, const char *o
     if (strcasecmp(type->value, other) == 0)
         return fail(err, "%s: distributed_type: expected %s, found %s: --from %s reads it", settings->name, own, other,
                     target);
-    for (int i = 0; plain[i]; i++)
-        if (strcasecmp(type->value, plain[i]) == 0)
-            return setting_fail(settings, type, err,
-                                "expected %s, found %s, which shards nothing: use cleave estimate MODEL --framework "
-                                "accelerate-fsdp2 --zero 0",
-                                own, plain[i]);
+    bool shards = !settings_is_one_of(type->value, plain);
+    if (alone)
+        *alone = !shards;
+    if (!shards)
+        return alone ||
+               setting_fail(settings, type, err, "expected %s, found %s, which shards nothing: --from %s reads it", own,
+                            type->value, target);
     return setting_fail(settings, type, err, "expected %s, or %s, which --from %s reads; found %.80s", own, other,
                         target, type->value);
 }
@@ -410,7 +469,6 @@ int trainer_take_ignored(struct settings *settings)
                                            "pad_to_sequence_len",
                                            "gradient_checkpointing_kwargs",
                                            "use_reentrant",
-                                           "load_in_",
                                            "strict",
                                            NULL };
     for (size_t i = 0; i < sizeof priced / sizeof *priced; i++)
@@ -455,7 +513,8 @@ bool trainer_quantized_is_known(const struct launch *launch, const struct launch
     struct decoder_adapters adapters = { 0 };
     if (context->model)
         decoder_trains(&adapters, context->model);
-    return !adapters.quantized || (launch->tensor == 1 && (adapters.quantized != QUANTIZED_INT8 || launch->zero < 3));
+    return !adapters.quantized_experts &&
+           (!adapters.quantized || (launch->tensor == 1 && (adapters.quantized != QUANTIZED_INT8 || launch->zero < 3)));
 }
 
 bool trainer_attention_is_fused(const struct launch *launch, const struct launch_context *context)

@@ -20,14 +20,21 @@ struct trainer_said {
 };
 /* The same arguments of whoever gives them, and likewise named ones of other scripts. */
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err);
-/* Takes accelerate's distributed_type, which is to be `own`; of `other` it says which target reads it. */
-bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target,
+/* Takes accelerate's distributed_type, which is to be `own`; of `other` it says which target reads it. *alone: whether
+ * it is one that shards nothing; NULL: that is refused. */
+bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target, bool *alone,
                        struct error *err);
 /* Nodes times processes of torchrun, accelerate, deepspeed and Slurm; 0: nobody says it. */
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
 /* Of what nobody took, and before what is ignored: refuses batches and lengths where no other is said, and degrees, by
  * names that are not read; degrees: those that are. Notes the first setting that says that adapters are trained. */
 bool trainer_refuse_left(struct launch_read *out, struct settings *settings, const char *degrees, struct error *err);
+/* What a launch's README says of adapters, where they alone are trained. */
+void trainer_readme(struct text *out, const struct launch_context *context);
+/* Makes settings of key=value behind a word that names a file in YAML. */
+bool trainer_split_words(struct settings *settings, struct error *err);
+/* Whether a trainer's settings name neither DeepSpeed nor FSDP: each rank has all weights (DistributedDataParallel). */
+bool trainer_shards_nothing(const struct settings *settings);
 /* Whether the value is a number above the least, or one that the script does not say. */
 bool trainer_is_above(const struct setting *one, double least);
 /* Notes the first setting that says that adapters are trained, and which they are. */
@@ -47,7 +54,8 @@ int trainer_take_ignored(struct settings *settings);
         { "model", "all weights are trained, or adapters alone that are alike in all blocks",                          \
           "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL },                                \
     {                                                                                                                  \
-        "quantized", "matrices in few bits are whole on tensor ranks, and in 8 bits also under ZeRO 3",                \
+        "quantized",                                                                                                   \
+            "quantized matrices are none of experts, go without tensor parallelism, in 8 bits without ZeRO 3",         \
             "bitsandbytes/nn/modules.py, Params4bit and Int8Params", trainer_quantized_is_known, NULL                  \
     }
 /* Rules of whatever runs by it: what its models, and the layers of transformers, can be told. */

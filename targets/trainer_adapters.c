@@ -2,7 +2,9 @@
  * LLaMA-Factory, scripts of trl), the LoraConfig that they come to. */
 #include "base/json.h"
 #include "base/text.h"
+#include "targets/pattern.h"
 #include "targets/trainer.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,23 +47,6 @@ static int modules(struct json_writer *w, const char *value, bool *all)
     return count;
 }
 
-/* Says of a launch of trl's what its trainer does beside: peft's prepare_model_for_kbit_training() has norms, embedding
- * and head in fp32, and with them what goes from block to block (trl/trainer/sft_trainer.py; docs/measured.md). */
-static bool note_widening(struct settings *settings, struct setting *one, struct error *err)
-{
-    struct text text = { 0 };
-    text_printf(
-        &text,
-        "%.40s: trl keeps what goes from block to block in fp32 where ranks do not share out the weights, which "
-        "is not priced: steps take up to a third longer, and as much memory again as checkpoints take",
-        one->value);
-    one->value = text.failed ? NULL : arena_strdup(settings->arena, text.data);
-    one->taken = false;
-    one->unusual = true;
-    text_free(&text);
-    return one->value || fail_memory(err);
-}
-
 /* What the frozen matrices are stored in. Scales of 4 bits are quantized in turn unless told otherwise by axolotl
  * (loaders/model.py), LLaMA-Factory (hparams/model_args.py) and open-instruct (finetune.py), and by scripts of trl only
  * where they are told to (trl/trainer/model_config.py). */
@@ -74,7 +59,6 @@ static bool read_quantized(struct launch_read *out, struct settings *settings, s
                                                 "bnb_config_kwargs.bnb_4bit_use_double_quant", NULL },
                              *const not_of_trl[] = { "adapter", "use_qlora", "quantization_bit", NULL };
     bool in_four = false, in_eight = false, told = false, doubled = false, of_trl = true;
-    struct setting *saying = NULL;
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
         const bool is_on = !settings_is_one_of(one->value, no);
@@ -90,6 +74,8 @@ static bool read_quantized(struct launch_read *out, struct settings *settings, s
             in_eight = strcmp(one->value, "8") == 0;
             if (is_on && !in_four && !in_eight)
                 return setting_fail(settings, one, err, "expected 4 or 8 bits, found %.40s", one->value);
+        } else if (strcmp(one->key, "quantize_moe_experts") == 0) {
+            out->quantizes_experts = is_on;
         } else if (settings_is_one_of(one->key, twice)) {
             doubled = is_on;
             told = true;
@@ -97,22 +83,74 @@ static bool read_quantized(struct launch_read *out, struct settings *settings, s
             continue;
         }
         one->taken = true;
-        saying = is_on && !settings_is_one_of(one->key, twice) ? one : saying;
     }
     doubled = told ? doubled : !of_trl;
     out->quantized = in_four    ? (doubled ? QUANTIZED_NF4_DOUBLE : QUANTIZED_NF4)
                      : in_eight ? QUANTIZED_INT8
                                 : QUANTIZED_NONE;
-    return !out->quantized || !of_trl || note_widening(settings, saying, err);
+    return true;
 }
 
-/* The LoraConfig, as PEFT writes it; NULL where the launch does not say which matrices have them, or other adapters. */
+#define PATTERN "*\\|+?^$("
+/* What PEFT calls matrices of a block, as an expression matches it whole (peft/tuners/tuners_utils.py,
+ * check_target_module_exists); models with towers have some words more in front. */
+static const char *matched_by(struct settings *settings, const char *pattern, struct error *err)
+{
+    static const char *const before[] = { "",
+                                          "model.",
+                                          "model.language_model.",
+                                          "language_model.model.",
+                                          "language_model.",
+                                          "model.model.",
+                                          "base_model.model.model." },
+                             *const matrices[] = { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                                   "self_attn.o_proj", "mlp.gate_proj",    "mlp.up_proj",
+                                                   "mlp.down_proj" };
+    struct text found = { 0 };
+    for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+        bool some = false;
+        for (size_t b = 0; !some && b < sizeof before / sizeof *before; b++) {
+            char name[PATTERN_MOST_NAME];
+            snprintf(name, sizeof name, "%slayers.0.%s", before[b], matrices[m]);
+            some = pattern_matches(pattern, name);
+        }
+        if (some)
+            text_printf(&found, "%s%s", found.length ? "," : "", strchr(matrices[m], '.') + 1);
+    }
+    const char *names = found.length ? arena_strdup(settings->arena, found.data) : NULL;
+    if (!names)
+        fail(err,
+             "expected names of matrices, such as q_proj,v_proj, all-linear, or a pattern that matches some of "
+             "model.layers.0.self_attn.q_proj and its like, found %.60s",
+             pattern);
+    text_free(&found);
+    return names;
+}
+
+/* What else is trained, which adapters have no place for: PEFT's reader says so. */
+static const char *take_saved(struct settings *settings)
+{
+    static const char *const keys[] = { "lora_modules_to_save", "modules_to_save", "additional_target", NULL };
+    const char *saved = NULL;
+    for (int i = 0; i < settings->count; i++) {
+        struct setting *one = &settings->list[i];
+        if (!one->word && settings_is_one_of(one->key, keys)) {
+            one->taken = true;
+            saved = settings_is_one_of(one->value, no) || strcmp(one->value, "[]") == 0 ? NULL : one->value;
+        }
+    }
+    return saved;
+}
+
+/* The LoraConfig, as PEFT writes it; NULL where the launch does not say how large adapters are, or has others. */
 static bool describe(struct launch_read *out, struct settings *settings, struct error *err)
 {
+    /* PEFT's own for Llama, Mistral, Qwen2, Gemma and their like (peft/utils/constants.py) */
+    static const char *const usual[] = { "q_proj", "v_proj", NULL };
     struct json_writer w = { 0 };
     int64_t rank = 0;
     double alpha = 16, dropout = 0;
-    bool all = false, factory = false, peft = false;
+    bool all = false, factory = false, peft = false, trl = false;
     int count = 0;
     const struct settings_option options[] = {
         { "lora_dim", .integer = &rank, .least = 1, .most = 1 << 16 },
@@ -128,35 +166,51 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
         struct setting *one = &settings->list[i];
         factory = factory || strcmp(one->key, "finetuning_type") == 0;
         peft = peft || strcmp(one->key, "peft_type") == 0;
+        trl = trl || strcmp(one->key, "use_peft") == 0;
         one->taken = one->taken || settings_is_one_of(one->key, kinds) || settings_is_one_of(one->key, flags);
     }
-    rank = rank == 0 && (factory || peft) ? 8 : rank; /* LLaMA-Factory's own, and PEFT's; others have others */
+    /* LLaMA-Factory's own, and PEFT's; trl's (trl/trainer/model_config.py); others have others */
+    rank = rank > 0 ? rank : factory || peft ? 8 : trl ? 16 : 0;
     if (rank == 0)
         return true;
     bool names = false;
-    for (int i = 0; i < settings->count; i++) { /* words behind an option are more of its list */
+    int last =
+        0; /* where who says it last begins, in a list of a file each by itself: what lies under it is not asked */
+    for (int i = 0; i < settings->count; i++)
+        if (!settings->list[i].word && settings_is_one_of(settings->list[i].key, targets_of)) {
+            bool more = i > 0 && settings_is_one_of(settings->list[i - 1].key, targets_of) &&
+                        settings->list[i - 1].file == settings->list[i].file;
+            settings->list[i].taken = true;
+            last = more ? last : i;
+        }
+    for (int i = last; i < settings->count; i++) { /* words behind an option are more of its list */
         struct setting *one = &settings->list[i];
         names = one->word ? names : settings_is_one_of(one->key, targets_of);
-        if (names && strpbrk(one->value, "*\\|+?^$("))
-            return setting_fail(settings, one, err,
-                                "expected names of matrices, such as q_proj,v_proj, or all-linear, found the pattern "
-                                "%.60s",
-                                one->value);
+        if (names && strpbrk(one->value, PATTERN)) {
+            one->value = matched_by(settings, one->value, err);
+            if (!one->value)
+                return memory_has_fallen_short() ? false : setting_fail(settings, one, err, "%s", err->message);
+        }
         count += names ? modules(NULL, one->value, &all) : 0;
         one->taken = one->taken || names;
     }
     all = all || (factory && count == 0); /* LLaMA-Factory's own, where nobody names matrices */
+    const char *const saved = take_saved(settings);
     json_begin_object(&w);
     json_put_string(&w, "peft_type", "LORA");
     json_put_int(&w, "r", rank);
     json_put_double(&w, "lora_alpha", alpha > 0 ? alpha : 16);
     json_put_double(&w, "lora_dropout", dropout);
+    if (saved)
+        json_put_string(&w, "modules_to_save", saved);
     if (all)
         json_put_string(&w, "target_modules", "all-linear");
     else
         json_begin_array_at(&w, "target_modules");
+    for (int i = 0; usual[i] && !all && count == 0; i++)
+        json_write_string(&w, usual[i]);
     names = false;
-    for (int i = 0; i < settings->count && !all; i++) {
+    for (int i = last; i < settings->count && !all; i++) {
         const struct setting *one = &settings->list[i];
         names = one->word ? names : settings_is_one_of(one->key, targets_of);
         if (names)
@@ -166,10 +220,9 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
         json_end_array(&w);
     json_end_object(&w);
     char *text = json_finish(&w, NULL);
-    out->adapter_config = text && (count > 0 || all) ? arena_strdup(settings->arena, text) : NULL;
-    bool good = text && (out->adapter_config || (count == 0 && !all));
+    out->adapter_config = text ? arena_strdup(settings->arena, text) : NULL;
     free(text);
-    return good || fail_memory(err);
+    return out->adapter_config || fail_memory(err);
 }
 
 /* Takes what stands beside the kinds where all weights are trained. */

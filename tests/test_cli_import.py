@@ -68,6 +68,10 @@ def quantized_matrices(folder, job):
         result = run("estimate", model, *job, "--micro-batch", 1, "--json")
         held[form] = json.loads(result.stdout)["predicted"]["fullest_stage_bytes"]["weights"] if result.returncode == 0 else result
     check("fewer bits take less", held["none"] > held["int8"] > held["nf4"] > held["nf4-double"] and held[None] == held["nf4"], held)
+    run("import", config, "--quantized", "none", "-o", folder / "plain.json")
+    run("import", folder / "plain.json", "--quantized", "int8", "-o", folder / "native.json")
+    check("a native file", json.loads((folder / "native.json").read_text())["layers"][1]["layers"][0]["quantized"] == "int8")
+    said("a native file without adapters", 2, "expected adapters, found none", "import", "tiny-llama", "--quantized", "nf4")
     said("no such form", 2, "--quantized: expected one of none, nf4, nf4-double, int8; found 'nf5'", "import", config, "--quantized", "nf5")
     run("plan", model, "--cluster", "1x2:cpu", "--batch", 8, "--seq", 64, "--dtype", "fp32", "-o", folder / "q.plan")
     said("nothing runs it", 2, "1.attention", "run", folder / "q.plan")
@@ -78,9 +82,51 @@ def quantized_matrices(folder, job):
     script = (folder / "ds" / "train.py").read_text()
     check("a script that quantizes", "BitsAndBytesConfig(" in script and "load_in_4bit=True" in script and "bnb_4bit_use_double_quant=False" in script, script)
     compile(script, "train.py", "exec")
+    readme = (folder / "ds" / "README.md").read_text()
+    check("a README of adapters", "Adapters of rank 4 alone are trained" in readme and "stored in nf4 as they are loaded" in readme, readme)
     run("import", config, "--quantized", "int8", "-o", model)
     said("8 bits are not shared out", 3, "rule quantized requires", "plan", model, "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "accelerate-fsdp2")
     said("what all of a block need not share", 2, "rule model requires", "plan", unlike(model), "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "deepspeed")
+
+
+def fewer_bits_advised(folder):
+    """Where nothing fits and frozen matrices are in 16 bits, they are tried in four: what is advised then fits."""
+    config = folder / "config.json"
+    config.write_text(json.dumps({**LLAMA, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32000}))
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj", "v_proj"]}))
+    for memory, fits in (("12e9", True), ("3e9", False)):
+        job = ["--cluster", f"1x1:rtx4090@memory={memory},host-memory=1e9", "--batch", 1, "--seq", 512]
+        result = run("plan", config, *job)
+        check(f"advised with {memory}", result.returncode == 3 and ("frozen matrices in 4 bits (cleave import --quantized nf4-double): pp 1" in result.stderr) == fits and
+              ("a shorter sequence, frozen matrices in few bits" in result.stderr) != fits, result)
+        run("import", config, "--quantized", "nf4-double", "-o", folder / "q.json")
+        check(f"and so it is with {memory}", run("plan", folder / "q.json", *job).returncode == (0 if fits else 3))
+    result = run("plan", folder / "q.json", *job)
+    check("what is so already is not advised", "in few bits" not in result.stderr, result)
+    result = run("plan", config, *job, "--json")
+    changes = {change["name"]: change for change in json.loads(result.stdout)["changes"]}
+    (folder / "adapter_config.json").unlink()
+    check("in JSON", changes["bits of frozen matrices"]["now"] == 16 and not changes["bits of frozen matrices"]["found"], changes)
+
+
+def experts_of_quantized_models(folder):
+    """Experts are no linear layers since transformers 5: bitsandbytes passes over them, unless somebody says otherwise."""
+    config, model, launch = folder / "config.json", folder / "m.json", folder / "a.yaml"
+    config.write_text(json.dumps({**LLAMA, "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128, "num_key_value_heads": 2}))
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj", "v_proj"]}))
+    for words, form in (([], "none"), (["--quantized-experts"], "nf4")):
+        result = run("import", config, "--quantized", "nf4", *words, "-o", model)
+        kinds = {layer["kind"]: layer.get("quantized", "none") for layer in json.loads(model.read_text())["layers"][1]["layers"]}
+        check(f"experts {words}", kinds == {"attention": "nf4", "moe": form} and ("experts stay in the plan's dtype" in result.stderr) == (not words), result)
+    said("experts that nobody quantizes", 3, "quantized matrices are none of experts", "plan", model, "--cluster", "1x2:h100-sxm", "--batch", 8, "--seq", 64, "--target", "deepspeed")
+    (folder / "adapter_config.json").unlink()
+    held = {}
+    for words in ("", "quantize_moe_experts: true\n"):
+        launch.write_text("base_model: a/b\nsequence_len: 64\nmicro_batch_size: 2\nbf16: true\nadapter: qlora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\nload_in_4bit: true\n" + words)
+        result = run("estimate", "--from", "accelerate-fsdp2", launch, "--model", config, "--cluster", "1x2:h100-sxm", "--json")
+        held[words] = json.loads(result.stdout)["predicted"]["fullest_stage_bytes"]["weights"] if result.returncode == 0 else 0
+        check(f"no ZeRO {words}", result.returncode == 0 and json.loads(result.stdout)["decisions"]["layers"][0]["zero"] == 0, result)
+    check("experts of axolotl", held["quantize_moe_experts: true\n"] < held[""] / 2)
 
 
 def unlike(model):
@@ -161,4 +207,4 @@ def weights(folder):
     said("elsewhere", 2, "expected the name of a safetensors file beside the index", "import", config, "--safetensors", index)
 
 
-main(assumed, sounds, adapters, weights)
+main(assumed, sounds, adapters, fewer_bits_advised, experts_of_quantized_models, weights)

@@ -6,6 +6,7 @@
 #include "planner/cost/cost.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
+#include "planner/program/recipe.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"
 #include "tests/lowered_program.h"
@@ -58,27 +59,35 @@ START_TEST(ranks_share_elements_and_have_all_scales)
     enum { RANKS = 8 };
     const int64_t block = 8192 * (2 * 8192 + 2 * 1024 + 3 * 28672), matrices = 80 * block;
     const int64_t others = 2 * 32000 * 8192 + 161 * 8192, adapters = 744488960;
-    for (int zero = 0; zero <= 3; zero += 3) {
+    for (int n = 0; n < 8; n++) {
+        const int zero = n % 4, hosts = n / 4, part = zero == 3 ? RANKS : 1;
         struct strategy s = {
             "", "llama-2-70b-qlora", "1f1b", 1, { RANKS, 1 }, { "dp", "none" }, 1, zero, 0, 1, 0, 0, 0
         };
         struct lowered l = lowered_open(&s);
         struct error err = { 0 };
         l.plan->dtype = DTYPE_BF16;
+        for (int layer = 0; layer < l.graph->layer_count; layer++)
+            l.plan->layers[layer].offload = hosts ? OFFLOAD_PARAMETERS : OFFLOAD_NONE;
         ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%s", err.message);
-        const int64_t part = zero ? RANKS : 1, scales = matrices / 64 + matrices / 64 / 256 * 4;
+        const int64_t scales = matrices / 64 + matrices / 64 / 256 * 4;
         ck_assert_int_eq(stored_bytes(l.program, BUFFER_WEIGHT, true), matrices / 2 / part + scales);
         ck_assert_int_eq(stored_bytes(l.program, BUFFER_WEIGHT, false), 2 * (others + adapters) / part);
-        int gathered = 0;
-        for (int i = 0; i < l.program->buffer_count; i++) { /* without scales */
+        int gathered = 0, fetched = 0;
+        for (int i = 0; i < l.program->buffer_count; i++) { /* gathered without scales, fetched with them */
             const struct buffer *buffer = &l.program->buffers[i];
             const struct weight *weight = buffer->is_weight ? &l.graph->weights[buffer->id] : NULL;
             if (buffer->kind != BUFFER_WEIGHT_USE || !weight->quantized)
                 continue;
-            gathered++;
-            ck_assert_int_eq(buffer->bytes, weight_elements(weight) / 2);
+            bool whole = zero == 3 && !layout_atoms(&buffer->layout, LAYOUT_FLAT);
+            const int64_t elements = weight_elements(weight);
+            gathered += whole;
+            fetched += !whole;
+            ck_assert_int_eq(buffer->bytes,
+                             whole ? elements / 2 : elements / 2 / part + weight_scale_bytes(weight, elements));
         }
-        ck_assert(zero ? gathered >= 80 * 7 : gathered == 0);
+        ck_assert(zero == 3 ? gathered >= 80 * 7 : gathered == 0);
+        ck_assert(hosts ? fetched >= 80 * 7 : fetched == 0);
         ck_assert(layout_program(l.program, &err));
         ck_assert_msg(verify_program(l.program, &err), "%s", err.message);
         lowered_free(&l);

@@ -142,6 +142,12 @@ START_TEST(files_of_users_are_read)
     ck_assert_int_eq(r.launch.data, 2);
     ck_assert_int_eq(r.unknown_count, 1);
     ck_assert(strstr(r.unknown[0], "fsdp_version 1 (priced as 2"));
+    r = read_text(accelerate, &arena, "ddp.yaml",
+                  "distributed_type: MULTI_GPU\nmixed_precision: fp16\nnum_processes: 2\n");
+    ck_assert_int_eq(r.launch.zero, 0);
+    ck_assert_int_eq(r.launch.dtype, DTYPE_FP16);
+    ck_assert_int_eq(r.launch.bucket_bytes, 25 << 20); /* torch/nn/parallel/distributed.py */
+    ck_assert_int_eq(r.unknown_count, 0);
     /* TRL's fsdp1.yaml, and axolotl's configuration with its own names (docs/nd_parallelism.qmd). */
     r = read_text(accelerate, &arena, "fsdp1.yaml",
                   "distributed_type: FSDP\nfsdp_config:\n  fsdp_activation_checkpointing: true\n"
@@ -168,9 +174,6 @@ static const struct {
 } refused[] = {
     { "a.yaml", "distributed_type: DEEPSPEED\n",
       "a.yaml: distributed_type: expected FSDP, found DEEPSPEED: --from deepspeed reads it" },
-    { "a.yaml", "distributed_type: MULTI_GPU\n", "found MULTI_GPU, which shards nothing: use cleave estimate MODEL" },
-    { "a.yaml", "distributed_type: 'NO'\n",
-      "expected FSDP, found NO, which shards nothing: use cleave estimate MODEL" },
     { "a.yaml", "distributed_type: XLA\n",
       "a.yaml:1:1: distributed_type: expected FSDP, or DEEPSPEED, which --from deepspeed reads; found XLA" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 1\n", "fsdp_version: expected 2, or 1 with" },

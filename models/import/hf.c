@@ -419,18 +419,15 @@ static bool read_adapter(struct hf_reader *r)
            json_parse_with(how->adapter_name, how->adapter, how->adapter_length, adapt, r, r->err);
 }
 
-/* Bits of a quantized weight by what quantization_config says: bitsandbytes by a flag, GPTQ and AWQ by a number, others
- * by the name of their method (transformers/utils/quantization_config.py); 0: it does not say. */
+/* Bits of a weight that others than bitsandbytes quantized: GPTQ and AWQ say a number, others the name of their method
+ * (transformers/utils/quantization_config.py); 0: it does not say. */
 static int64_t quantized_bits(const struct json *config)
 {
-    bool four = false, eight = false;
     int64_t bits = 0;
     const char *method = "";
-    hf_get_bool(config, "load_in_4bit", false, &four, NULL);
-    hf_get_bool(config, "load_in_8bit", false, &eight, NULL);
     hf_get_count(config, "bits", 0, &bits, NULL);
     hf_get_string(config, "quant_method", "", &method, NULL);
-    return four || strstr(method, "fp4") ? 4 : eight || strstr(method, "fp8") ? 8 : bits <= 8 ? bits : 0;
+    return strstr(method, "fp4") ? 4 : strstr(method, "fp8") ? 8 : bits <= 8 ? bits : 0;
 }
 
 /* The form that bitsandbytes' words say, which stand in a configuration of a kind of their own; QUANTIZED_NONE: others'
@@ -444,26 +441,34 @@ static enum quantized quantized_form(const struct json *config)
     return four ? (twice ? QUANTIZED_NF4_DOUBLE : QUANTIZED_NF4) : eight ? QUANTIZED_INT8 : QUANTIZED_NONE;
 }
 
-/* Frozen matrices are stored as whoever reads the file says, else as the file does. What is trained has the plan's
+/* Whether other matrices than the head are left as they are. */
+static bool skips_some(const struct json *config)
+{
+    const struct json *skipped = hf_given(config, "llm_int8_skip_modules");
+    for (int i = 0; skipped && i < json_count(skipped); i++) {
+        const char *name = "";
+        if (!json_string(json_at(skipped, i), &name, NULL) || strcmp(name, "lm_head") != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Frozen matrices are stored as the file says, unless whoever reads it says otherwise. What is trained has the plan's
  * dtype, whatever the file has it in. */
-static bool read_quantization(struct hf_reader *r)
+static void read_quantization(struct hf_reader *r)
 {
     const struct json *config = hf_given(r->top, "quantization_config");
     config = config ? config : hf_given(r->root, "quantization_config");
-    config = config && json_type(config) == JSON_OBJECT ? config : NULL;
-    const int said = r->reading ? r->reading->quantized : 0;
-    if (said > 1 && !r->adapted)
-        return json_fail(r->root, r->err,
-                         "expected adapters, found none: what is trained is not stored in %s; name PEFT's "
-                         "adapter_config.json (cleave import --adapter FILE)",
-                         quantized_names[said - 1]);
-    r->quantized = said ? (enum quantized)(said - 1) : QUANTIZED_NONE;
-    if (said || !config)
-        return true;
+    if (!config || json_type(config) != JSON_OBJECT || (r->reading && r->reading->quantized))
+        return;
     r->quantized = r->adapted ? quantized_form(config) : QUANTIZED_NONE;
     int64_t bits = quantized_bits(config);
     if (!r->adapted)
         hf_note(r, "quantization_config: weights are planned as trained in the plan's dtype, not as the file has them");
+    else if (r->quantized && skips_some(config))
+        hf_note(r,
+                "quantization_config: frozen matrices are planned in %s, also those that llm_int8_skip_modules names",
+                quantized_names[r->quantized]);
     else if (r->quantized)
         hf_note(r, "quantization_config: frozen matrices are stored in %s, and expanded for each product",
                 quantized_names[r->quantized]);
@@ -475,7 +480,6 @@ static bool read_quantization(struct hf_reader *r)
     else
         hf_note(r, "quantization_config: frozen weights are planned in the plan's dtype, which takes more memory than "
                    "the file's; unpacking is not priced");
-    return true;
 }
 
 static bool make(struct hf_reader *r, struct model **out)
@@ -499,8 +503,7 @@ static bool make(struct hf_reader *r, struct model **out)
                          "expected at most %d blocks for further tokens, found %lld", MOST_FURTHER,
                          (long long)r->facts.token_blocks);
     hf_note_left_out(r);
-    if (!read_quantization(r))
-        return false;
+    read_quantization(r);
     if (r->facts.left_out.positions)
         head.left_out = r->facts.left_out;
     head.left_out.adapter_dropout = r->facts.left_out.adapter_dropout;

@@ -158,7 +158,8 @@ static bool read_modules(struct hf_reader *r, const struct json *root, struct ad
            json_fail(list, r->err, "expected the name of a matrix that the model has: PEFT refuses others");
 }
 
-/* What an adapter begins with and drops changes neither shapes nor work to speak of: launches say it. */
+/* What an adapter begins with and drops changes no shape: launches say it, and frameworks that drop have a price of it.
+ */
 static bool read_beside(struct hf_reader *r, const struct json *root, struct lora *lora)
 {
     static const char *const inits[] = { "gaussian", "orthogonal", NULL };
@@ -173,7 +174,9 @@ static bool read_beside(struct hf_reader *r, const struct json *root, struct lor
         hf_note(r, "use_rslora is planned and written as the lora_alpha that scales alike, %g", lora->alpha);
     }
     if (left->adapter_dropout > 0)
-        hf_note(r, "lora_dropout %g is written into launches; its time and memory are not predicted",
+        hf_note(r,
+                "lora_dropout %g is written into launches, and its time and memory are predicted for accelerate and "
+                "DeepSpeed; cleave run drops nothing",
                 left->adapter_dropout);
     if (!init || json_type(init) != JSON_STRING)
         return !init ||
@@ -192,13 +195,16 @@ static bool read_beside(struct hf_reader *r, const struct json *root, struct lor
 static bool check_rest(struct hf_reader *r, const struct json *root)
 {
     static const char *const types[] = { "LORA", NULL }, *const biases[] = { "none", NULL };
-    static const char *const lists[] = { "modules_to_save", "layers_to_transform", "rank_pattern", "alpha_pattern" };
+    static const char *const lists[] = { "modules_to_save",        "layers_to_transform", "rank_pattern",
+                                         "alpha_pattern",          "target_parameters",   "exclude_modules",
+                                         "trainable_token_indices" };
     if (!hf_need_word(root, "peft_type", "LORA", types, r->err) ||
-        !hf_need_word(root, "bias", "none", biases, r->err) || !hf_need_bool(root, "use_dora", false, r->err))
+        !hf_need_word(root, "bias", "none", biases, r->err) || !hf_need_bool(root, "use_dora", false, r->err) ||
+        !hf_need_bool(root, "lora_bias", false, r->err) || !hf_need_bool(root, "use_qalora", false, r->err))
         return false;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const struct json *at = hf_given(root, lists[i]);
-        if (at && json_count(at) > 0)
+        if (at && (json_count(at) > 0 || json_type(at) == JSON_STRING))
             return json_fail(at, r->err,
                              "expected none: adapters are the same in all blocks, and nothing else is trained");
     }

@@ -25,7 +25,7 @@ static void next_names(struct names *n, bool first)
 void hf_freeze(const struct hf_reader *r, struct layer_head *head)
 {
     head->frozen = r->adapted;
-    head->quantized = r->adapted ? (int)r->quantized : QUANTIZED_NONE;
+    head->quantized = (int)r->quantized;
 }
 
 bool hf_add(struct hf_reader *r, struct model *model, const char *name, const void *fields)
@@ -37,7 +37,10 @@ bool hf_add(struct hf_reader *r, struct model *model, const char *name, const vo
             return fail_memory(r->err);
         memcpy(frozen, fields, kind->fields_bytes);
         hf_freeze(r, frozen);
-        frozen->quantized = kind->place == CHAIN_BODY ? frozen->quantized : QUANTIZED_NONE;
+        frozen->quantized =
+            model_layer_quantizes(&(struct layer){ .kind = kind }, r->reading && r->reading->quantizes_experts)
+                ? frozen->quantized
+                : QUANTIZED_NONE;
         fields = frozen;
     }
     return model_add_layer(model, kind, fields, r->root, r->err);

@@ -36,8 +36,19 @@ static int factor(struct graph_builder *builder, const char *name, const char *i
                                               ->arguments;
     arguments->scale = scale;
     arguments->scales = scale > 0;
-    arguments->drops = scale == 0 && builder->drops;
     return y;
+}
+
+/* What an adapter reads where some of that is dropped: a copy of its own. */
+static int dropped(struct graph_builder *builder, const struct lora_matrix *matrix)
+{
+    char name[TEXT], dims[TEXT];
+    snprintf(name, sizeof name, "%s_dropped", matrix->name);
+    snprintf(dims, sizeof dims, "bt%s", matrix->in);
+    int copy = builder_value(builder, name, dims, ELEMENT_DROPPED, true);
+    builder_segment(builder, KERNEL_RESIDUAL, name, dims, OPERANDS({ matrix->input, dims }), NO_OPERANDS,
+                    OPERANDS({ copy, dims }));
+    return copy;
 }
 
 int build_lora(struct graph_builder *builder, const struct lora *lora, int target, const struct lora_matrix *matrix)
@@ -50,7 +61,8 @@ int build_lora(struct graph_builder *builder, const struct lora *lora, int targe
     snprintf(sum, sizeof sum, "%s_adapted", matrix->name);
     snprintf(dims, sizeof dims, "bt%s", matrix->out);
     builder_size(builder, 'l', lora->rank);
-    int narrow = factor(builder, down, matrix->in, "l", INIT_NORMAL, 0, matrix->input);
+    int input = builder->drops ? dropped(builder, matrix) : matrix->input;
+    int narrow = factor(builder, down, matrix->in, "l", INIT_NORMAL, 0, input);
     int wide = factor(builder, up, "l", matrix->out, INIT_ZERO, lora->alpha / (double)lora->rank, narrow);
     return build_sum(builder, sum, dims, (const int[]){ matrix->output, wide }, 2, -1);
 }

@@ -142,14 +142,6 @@ static double cast_bytes(const struct framework *framework, const struct segment
     return input * (double)cast->input_backward;
 }
 
-/* A quantized matrix is expanded by a kernel of its own before the product. */
-static double expansion_ns(const struct device_type *device, const struct segment *segment, enum phase phase,
-                           enum dtype dtype, const int64_t extents[MAX_AXES])
-{
-    struct expansion e = segment_expansion(segment, phase, dtype, extents);
-    return e.bytes ? cost_roofline_ns(device, (double)e.flops, device->vector_flops_per_s, (double)e.bytes) : 0;
-}
-
 static double roofline_ns(const struct framework *framework, const struct device_type *device,
                           const struct segment *segment, enum phase phase, enum dtype dtype,
                           const int64_t extents[MAX_AXES], double moved_bytes)
@@ -160,8 +152,7 @@ static double roofline_ns(const struct framework *framework, const struct device
     corrects(&stretch, &outside, device, segment, phase, dtype, extents);
     return stretch * cost_roofline_ns(device, flops, rate, moved_bytes) +
            (score_bytes(segment, phase, dtype, extents) + cast_bytes(framework, segment, phase, dtype, extents)) /
-               (device->memory_bytes_per_s * device->memory_efficiency) * 1e9 +
-           expansion_ns(device, segment, phase, dtype, extents);
+               (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;
 }
 
 /* ---- from a measured shape to another ---- */
@@ -263,7 +254,7 @@ int cost_loaded(const struct cluster *cluster, int type)
 }
 
 /* Counts what a framework moves more where it does not fuse: a loss, the clamps before a gate, the bias behind experts,
- * whose gradient is the only thing that its backward pass makes, and what surrounds the products of adapters. */
+ * whose gradient is the only thing that its backward pass makes, and the scale of what adapters give. */
 static double unfused_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
                             const int64_t extents[MAX_AXES])
 {
@@ -278,14 +269,14 @@ static double unfused_bytes(const struct framework *framework, const struct segm
         each = framework->clamp;
     else if (adds && segment->axes[segment->weight[0].axis[0]].tag == TAG_EXPERT && phase != PHASE_BACKWARD_INPUT)
         each = framework->expert_bias;
-    else if (scales || (segment->arguments.drops && phase != PHASE_BACKWARD_WEIGHT))
-        each = scales ? framework->adapter_scale : framework->adapter_dropout;
+    else if (scales)
+        each = framework->adapter_scale;
     return operand_points(segment, scales ? &segment->out[0] : &segment->in[0], extents) *
            (double)(phase == PHASE_FORWARD ? each.forward : each.backward);
 }
 
-struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
-                         enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes)
+static struct cost kernel_cost(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
+                               enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes)
 {
     struct cost cost = { 0, ORIGIN_ANALYTIC, false };
     if (segment->kernel == KERNEL_OPAQUE) {
@@ -312,5 +303,18 @@ struct cost cost_compute(const struct facts *facts, int type, const struct segme
     double bytes = (double)moved_bytes + unfused_bytes(facts->framework, segment, phase, extents);
     cost.ns = cost_round_ns(roofline_ns(facts->framework, device, segment, phase, dtype, extents, bytes) *
                             framework_stretch(facts->framework, device, segment, phase, dtype, extents));
+    return cost;
+}
+
+/* A quantized matrix is expanded by a kernel of its own before the product, which is one as others are. */
+struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
+                         enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes)
+{
+    const struct device_type *device = &facts->cluster->types[type].device;
+    struct cost cost = kernel_cost(facts, type, segment, phase, dtype, extents, moved_bytes);
+    struct expansion e = segment_expansion(segment, phase, dtype, extents);
+    if (e.bytes > 0)
+        cost.ns = min_i64(MAX_TIME_NS, cost.ns + cost_round_ns(cost_roofline_ns(
+                                                     device, e.flops, device->vector_flops_per_s, (double)e.bytes)));
     return cost;
 }

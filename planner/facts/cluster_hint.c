@@ -137,13 +137,14 @@ static int64_t take_count(const char *text, size_t length, size_t *at)
     return value;
 }
 
-/* Cuts off the number behind a name like "h100x8"; 0 where there is none. */
+/* Cuts off the number behind a name like "h100x8", which "rtx4090" is not; 0 where there is none. */
 static int64_t cut_count(const char *text, size_t from, size_t *length)
 {
     size_t digits = *length, value = 0;
     while (digits > from && isdigit((unsigned char)text[digits - 1]))
         digits--;
-    if (digits == *length || digits < from + 3 || !memchr("xX*:", text[digits - 1], 4) || *length - digits > 7)
+    if (digits == *length || digits < from + 3 || !memchr("xX*:", text[digits - 1], 4) || *length - digits > 7 ||
+        strncasecmp(text + digits - 3, "rtx", 3) == 0)
         return 0;
     for (size_t i = digits; i < *length; i++)
         value = value * 10 + (size_t)(text[i] - '0');

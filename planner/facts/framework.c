@@ -95,10 +95,6 @@ static const struct json_field table[] = {
              "one pass does; absent: it is one pass" },
     { "expert_bias_backward_bytes", FIELD_INT, AT(expert_bias.backward), .min = 0, .max = 1000,
       .doc = "likewise backward" },
-    { "adapter_dropout_forward_bytes", FIELD_INT, AT(adapter_dropout.forward), .min = 0, .max = 1000,
-      .doc = "that dropping some of what adapters read moves forward for each element of it; absent: nobody drops" },
-    { "adapter_dropout_backward_bytes", FIELD_INT, AT(adapter_dropout.backward), .min = 0, .max = 1000,
-      .doc = "likewise backward" },
     { "adapter_scale_forward_bytes", FIELD_INT, AT(adapter_scale.forward), .min = 0, .max = 1000,
       .doc = "that scaling what adapters give moves forward for each element; absent: their products do" },
     { "adapter_scale_backward_bytes", FIELD_INT, AT(adapter_scale.backward), .min = 0, .max = 1000,
@@ -110,6 +106,9 @@ static const struct json_field table[] = {
       .doc = "attention with a soft cap of its scores is not fused: it keeps them until backward; absent: it is" },
     { "eager_sinks", FIELD_BOOL, AT(keeping.eager_sinks), .doc = "likewise, attention with sinks" },
     { "eager_alibi", FIELD_BOOL, AT(keeping.eager_alibi), .doc = "likewise, attention with ALiBi" },
+    { "drops_adapters", FIELD_BOOL, AT(keeping.drops_adapters),
+      .doc = "where a model's adapters drop some of what they read (lora_dropout), each reads and keeps a copy of its "
+             "own, with a mask; absent: they share it" },
     { "eager_norms", FIELD_BOOL, AT(keeping.eager_norms),
       .doc =
           "RMS norms are not fused: they keep their input in fp32 and what is scaled, in the plan's dtype (those that "

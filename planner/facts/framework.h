@@ -54,7 +54,7 @@ struct framework {
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     struct unfused_bytes clamp, expert_bias; /* of an element that a clamped gate or an expert's last product gives */
-    struct unfused_bytes adapter_dropout, adapter_scale; /* of one that an adapter reads, and of one that it gives */
+    struct unfused_bytes adapter_scale; /* of one that an adapter gives */
     bool recomputes_blocks;                              /* what it calls full recomputation is RECOMPUTE_BLOCK */
     const char *selective_keeps; /* of what it calls selective recomputation: the operators that are kept of a block
                                     that runs again; NULL: RECOMPUTE_SELECTIVE */

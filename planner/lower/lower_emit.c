@@ -176,8 +176,10 @@ int lower_add_buffer(struct lowering *l, struct buffer buffer)
     buffer.in_place = buffer.in_place && buffer.kind == BUFFER_GRADIENT;
     buffer.stage = l->stage;
     buffer.offset = -1;
-    if (buffer.is_weight)
-        buffer.padded = (uint8_t)l->weights.of[buffer.id].shard;
+    if (buffer.is_weight) { /* what nobody updates is never gathered in place */
+        const struct stage_weight *w = &l->weights.of[buffer.id];
+        buffer.padded = (uint8_t)(l->graph->weights[buffer.id].frozen && w->zero < 3 ? 0 : w->shard);
+    }
     buffer.bytes = buffer_bytes_of(program, &buffer, buffer_elements(program, &buffer));
     program->buffers[number] = buffer;
     *note_of(l, number) = (struct version_note){ .next = -1, .as = number };

@@ -173,6 +173,7 @@ enum advice_kind {
     ADVICE_MICRO,    /* sequences; where the user restricts it, else micro-batches of one were tried */
     ADVICE_SEQUENCE, /* tokens */
     ADVICE_DEVICES,  /* in all: whole multiples of the nodes */
+    ADVICE_BITS,     /* of a frozen matrix's element, where the model has such in 16 */
     ADVICE_MEMORY,   /* bytes of a device, those that it keeps for itself among them */
     ADVICE_COUNT
 };

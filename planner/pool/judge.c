@@ -431,7 +431,7 @@ static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, b
 
 static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 {
-    bool beaten = judge_cannot_win(run, c), lacks = false; /* by the caller's peer */
+    bool beaten = judge_cannot_win(run, c), lacks = false;
     if (!beaten && (!make_room(run, c) || (run->host_bytes > 0 && !make_host_room(run, c, run->host_bytes))))
         return false;
     c->judged = beaten || c->judged || judge_cannot_win(run, c); /* with the room that it has now */

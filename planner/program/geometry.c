@@ -329,7 +329,8 @@ bool geometry_norm_counts(const struct program *program, int stage, const struct
 }
 
 /* Scales of a quantized weight are whole on every rank that has a part of it (bitsandbytes keeps them with the module,
- * nn/modules.py, Params4bit), so that its elements alone are gathered. They travel with what lies on the host. */
+ * nn/modules.py, Params4bit), so that its elements alone are gathered. They travel with what lies on the host. What is
+ * gathered of shards is padded to them; a frozen weight that is whole is not. */
 static int64_t scale_bytes(const struct program *program, const struct buffer *buffer, int64_t elements)
 {
     bool flat = layout_atoms(&buffer->layout, LAYOUT_FLAT) != 0,

@@ -4,16 +4,18 @@
 #include "models/model.h"
 #include "planner/price/shelf.h"
 
-enum { MOST_STEPS = 64 };
+enum { MOST_STEPS = 64, ADVISED_BITS = 4 };
 
 const char *const advice_names[ADVICE_COUNT] = { [ADVICE_BATCH] = "batch",
                                                  [ADVICE_MICRO] = "micro-batch",
                                                  [ADVICE_SEQUENCE] = "sequence",
                                                  [ADVICE_DEVICES] = "devices",
+                                                 [ADVICE_BITS] = "bits of frozen matrices",
                                                  [ADVICE_MEMORY] = "memory per device" };
 
 struct adviser {
     const struct model *model;
+    struct model *quantized; /* the same with its frozen matrices in few bits; NULL: they are, or there are none */
     const struct facts *facts;
     const struct search_options *options; /* the user's */
     struct search_options narrowed;
@@ -51,7 +53,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     struct search_result *result = NULL;
     struct search_options options = a->narrowed;
     options.any_plan = true;
-    options.prices = kind == ADVICE_SEQUENCE ? NULL : a->prices;
+    options.prices = kind == ADVICE_SEQUENCE || kind == ADVICE_BITS ? NULL : a->prices;
     struct facts facts = *a->facts;
     int times = kind == ADVICE_DEVICES ? (int)(value / facts.cluster->device_count) : 1;
     if (kind == ADVICE_BATCH)
@@ -68,7 +70,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     for (int type = 0; good && kind == ADVICE_MEMORY && type < cluster->type_count; type++)
         cluster->types[type].device.host_memory_bytes = value;
     facts.cluster = cluster;
-    good = good && search_run(&result, a->model, &facts, &options, &why);
+    good = good && search_run(&result, kind == ADVICE_BITS ? a->quantized : a->model, &facts, &options, &why);
     *plan = NULL;
     *legal = good && !result->why;
     if (good && result->feasible) {
@@ -90,6 +92,7 @@ static int64_t now_of(const struct adviser *a, enum advice_kind kind)
     return kind == ADVICE_BATCH      ? space->batch
            : kind == ADVICE_MICRO    ? least
            : kind == ADVICE_SEQUENCE ? (space->sequence > 0 ? space->sequence : a->model->sequence)
+           : kind == ADVICE_BITS     ? (a->quantized ? 8 * weight_bytes_per_element(space->dtype) : 0)
                                      : a->facts->cluster->device_count;
 }
 
@@ -98,6 +101,10 @@ static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now,
 {
     int count = 0;
     int64_t shared = round_up(max_i64(now, 1), a->facts->cluster->device_count);
+    if (kind == ADVICE_BITS) {
+        out[0] = ADVISED_BITS;
+        return now > 0;
+    }
     for (int64_t times = 2; kind == ADVICE_DEVICES && times <= ADVICE_TIMES; times *= 2)
         out[count++] = now * times;
     int most = kind == ADVICE_SEQUENCE ? ADVICE_HALVES : MOST_STEPS;
@@ -181,6 +188,20 @@ static bool advise_host(const struct adviser *a, struct search_result *result, s
     return advice->plan || fail_memory(err);
 }
 
+/* Copies the model with its frozen matrices in few bits, where there are such in 16. */
+static bool quantize(struct adviser *a, struct error *err)
+{
+    bool some = false;
+    if (!model_copy(&a->quantized, a->model, err))
+        return false;
+    bool good = model_quantize(a->quantized, QUANTIZED_NF4_DOUBLE, false, &some);
+    if (!some) {
+        model_free(a->quantized);
+        a->quantized = NULL;
+    }
+    return good || fail_memory(err);
+}
+
 bool advice_find(struct search_result *result, const struct model *model, const struct facts *facts,
                  const struct search_options *options, int64_t start_ns, struct error *err)
 {
@@ -197,11 +218,14 @@ bool advice_find(struct search_result *result, const struct model *model, const 
     struct allowed *offload = &adviser.narrowed.space.offload;
     if (of_hosts && offload->count == 1 && allowed_has(&options->space.offload, OFFLOAD_NONE))
         *offload = (struct allowed){ 2, { OFFLOAD_NONE, offload->values[0] } }; /* layers may decide unlike */
+    if (!quantize(&adviser, err))
+        return false;
     price_shelf_open(&shelf);
     for (int kind = 0; kind < ADVICE_MEMORY && good; kind++)
         good = look_for(&adviser, (enum advice_kind)kind, &result->nearest.advice[kind], err);
     good = good && (of_hosts ? advise_host(&adviser, result, err) : advise_memory(facts, result, err));
     price_shelf_close(&shelf);
+    model_free(adviser.quantized);
     result->nearest.cluster = good ? arena_strdup(&result->arena, name ? name : "") : NULL;
     return result->nearest.cluster || (good && fail_memory(err));
 }

@@ -54,6 +54,10 @@ static void write_change(struct text *out, const struct search_result *result, e
     case ADVICE_DEVICES:
         write_cluster(out, result->nearest.cluster, (int)(advice->value / advice->now));
         return;
+    case ADVICE_BITS:
+        text_printf(out, "frozen matrices in %lld bits (cleave import --quantized %s)", (long long)advice->value,
+                    quantized_names[QUANTIZED_NF4_DOUBLE]);
+        return;
     case ADVICE_MEMORY:
     case ADVICE_COUNT:
         text_bytes_enough(memory, advice->value);
@@ -71,7 +75,8 @@ static void write_advice(struct text *out, const struct search_result *result)
     static const char *const words[ADVICE_MEMORY] = { [ADVICE_BATCH] = "a smaller batch",
                                                       [ADVICE_MICRO] = "a smaller micro-batch",
                                                       [ADVICE_SEQUENCE] = "a shorter sequence",
-                                                      [ADVICE_DEVICES] = "up to 64 times the nodes" };
+                                                      [ADVICE_DEVICES] = "up to 64 times the nodes",
+                                                      [ADVICE_BITS] = "frozen matrices in few bits" };
     bool ended = false, none = false;
     for (int kind = 0; kind < ADVICE_COUNT; kind++) {
         const struct advice *advice = &result->nearest.advice[kind];

@@ -151,7 +151,8 @@ static bool count_bytes(double *weights, double *states, const struct model *mod
     for (int i = 0; i < graph->weight_count; i++) {
         const struct weight *weight = &graph->weights[i];
         double elements = (double)weight_elements(weight);
-        *weights += (double)weight_bytes(weight, space->dtype, weight_elements(weight));
+        *weights += (double)weight_bytes(weight, space->dtype, weight_elements(weight)) +
+                    (double)weight_scale_bytes(weight, weight_elements(weight));
         if (!weight->frozen)
             *states += elements * (double)optimizer_bytes_per_element(&space->optimizer, space->dtype, weight);
     }
