@@ -294,6 +294,8 @@ static bool choose(struct measured_case *out, struct mapping *m)
             (!frameworks[i].also || says(run, frameworks[i].also)) &&
             (frameworks[i].fused == ANSWER_NONE || frameworks[i].fused == (enum answer)run->flash_attn))
             out->framework = frameworks[i].framework;
+    if (out->framework && run->lora_rank != BLANK && !m->framework && strcmp(out->framework, "deepspeed") == 0)
+        out->framework = "deepspeed-transformers"; /* adapters are of peft's, and in modules of transformers */
     if (!out->framework && *run->framework) {
         mapping_stand_in(m, "its framework is not known: as cleave");
         out->unknown_framework = true;

@@ -70,10 +70,11 @@ static bool check_adapters(const struct measured_run *run, struct error *why)
     if (run->lora_rank == BLANK)
         return (named == 0 && !*run->quantized) ||
                fail(why, "%s without lora_rank: all weights are trained", named ? "lora_modules" : "quantized");
-    return (named > 0 && known == named) || fail(why,
-                                                 "lora_modules: %d of its %d names are of matrices of the model's "
-                                                 "attention and dense networks",
-                                                 known, named);
+    return (named > 0 && known == named) ||
+           fail(why,
+                "lora_modules: %d of its %d names, which + joins (q_proj+v_proj), are of matrices of the "
+                "model's attention and dense networks",
+                known, named);
 }
 
 /* Ends a layer, which is frozen beside adapters of those of these matrices that the row names. */

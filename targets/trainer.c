@@ -83,7 +83,8 @@ void trainer_readme(struct text *out, const struct launch_context *context)
         text_printf(out, " FOLDER is a checkpoint: its matrices are stored in %s as they are loaded, by bitsandbytes.",
                     quantized_names[adapters.quantized]);
     text_add(out, " What is told above of a model whose weights are all trained in 16 bits is more than such a run "
-                  "takes.\n");
+                  "takes. For `cleave calibrate`\nand `cleave estimate --from` MODEL is the file with adapters that was "
+                  "planned, not the checkpoint's config.json.\n");
 }
 
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)

@@ -129,6 +129,23 @@ def experts_of_quantized_models(folder):
     check("experts of axolotl", held["quantize_moe_experts: true\n"] < held[""] / 2)
 
 
+def what_adapters_drop(folder):
+    """Each keeps a copy of what it reads, with a byte of a mask, where the framework drops from it (lora_dropout); it takes time, too."""
+    config, beside, told = folder / "config.json", folder / "adapter_config.json", {}
+    config.write_text(json.dumps(LLAMA))
+    for framework in ("accelerate-fsdp2", "deepspeed-transformers", "cleave"):
+        for dropout in (0, 0.1):
+            beside.write_text(json.dumps({"peft_type": "LORA", "r": 4, "lora_dropout": dropout, "target_modules": ["q_proj", "v_proj", "down_proj"]}))
+            result = run("estimate", config, "--cluster", "1x1:h100-sxm", "--batch", 1, "--seq", 64, "--framework", framework, "--fix", "recompute=none", "--json")
+            told[dropout] = json.loads(result.stdout)["predicted"] if result.returncode == 0 else result
+            check(f"{framework}: a note of dropout {dropout}", ("cleave run drops nothing" in result.stderr) == (dropout > 0), result)
+        more = told[0.1]["fullest_stage_bytes"]["activations"] - told[0]["fullest_stage_bytes"]["activations"]
+        copies = 2 * 64 * ((64 + 64 + 128) * 3 - (64 + 128) * 2)  # layers, tokens: three copies, in place of what they were made from, which nothing else reads
+        check(f"{framework}: copies of {more} bytes", more == (0 if framework == "cleave" else copies), result)
+        check(f"{framework}: their time", (told[0.1]["step_s"] > told[0]["step_s"]) == (framework != "cleave"), result)
+    beside.unlink()
+
+
 def unlike(model):
     """The model with one kind of its layers in another form than the others."""
     text = json.loads(model.read_text())
@@ -207,4 +224,4 @@ def weights(folder):
     said("elsewhere", 2, "expected the name of a safetensors file beside the index", "import", config, "--safetensors", index)
 
 
-main(assumed, sounds, adapters, fewer_bits_advised, experts_of_quantized_models, weights)
+main(assumed, sounds, adapters, fewer_bits_advised, experts_of_quantized_models, what_adapters_drop, weights)

@@ -300,9 +300,9 @@ def adapters(folder):
     own = next(r for r in rows_of(RUNS) if r["id"] == "llama-ring")
     asked = {"plain": {"lora_rank": 16, "lora_modules": "q_proj+v_proj+down_proj"}, "four": {"lora_rank": 16, "lora_modules": "q_proj+v_proj+down_proj", "quantized": "nf4"},
              "narrow": {"lora_rank": 16, "lora_modules": "o_proj", "optimizer": "adamw in 16 bit"}, "none": {"lora_rank": 16}, "other": {"lora_rank": 16, "lora_modules": "q_proj+fc1"},
-             "trained": {"quantized": "nf4"}, "rankless": {"lora_modules": "q_proj"}, "nowhere": {"lora_rank": 16, "lora_modules": "q_proj", "quantized": "nf5"}}
+             "trained": {"quantized": "nf4"}, "deepspeed": {"lora_rank": 16, "lora_modules": "q_proj", "framework": "DeepSpeed", "lora_dropout": 0.1}, "rankless": {"lora_modules": "q_proj"}, "nowhere": {"lora_rank": 16, "lora_modules": "q_proj", "quantized": "nf5"}}
     rows = folder / "rows.csv"
-    write_rows(rows, [{"lora_rank": "", "lora_modules": "", "quantized": "", "optimizer": "", **own, "id": name, "cp": 1, "dp": 16, "framework": "accelerate", **words} for name, words in asked.items()])
+    write_rows(rows, [{"lora_rank": "", "lora_modules": "", "lora_dropout": "", "quantized": "", "optimizer": "", **own, "id": name, "cp": 1, "dp": 16, "framework": "accelerate", **words} for name, words in asked.items()])
     told = {r["id"]: r for r in csv.DictReader(io.StringIO(run("validate", rows, "-o", "-").stdout))}
     for name, forms, trained, bits in (("plain", set(), {"q_proj", "v_proj", "down_proj"}, False), ("four", {"nf4"}, {"q_proj", "v_proj", "down_proj"}, False), ("narrow", set(), {"o_proj"}, True)):
         command = shlex.split(told[name]["command"])
@@ -311,8 +311,9 @@ def adapters(folder):
         check(f"adapters of {name}", all(layer.get("frozen") for layer in layers if layer["kind"] != "loss") and {form for layer in layers if (form := layer.get("quantized"))} == forms and
               {module for layer in layers for module in layer.get("target_modules", [])} == trained and ("--moments bf16 --master-weights none --gradient-dtype bf16" in told[name]["command"]) == bits, run(*command[1:]))
         check(f"a prediction of {name}", float(told[name]["predicted_step_s"]) > 0 and not told[name]["skipped"])
+    check("DeepSpeed trains adapters under transformers", "deepspeed-transformers" in told["deepspeed"]["command"])
     check("fewer bytes", int(told["four"]["predicted_peak_bytes"]) < int(told["plain"]["predicted_peak_bytes"]) and float(told["four"]["predicted_step_s"]) > float(told["plain"]["predicted_step_s"]))
-    for name, words in (("none", "lora_modules: 0 of its 0 names"), ("other", "lora_modules: 1 of its 2 names are of matrices"), ("trained", "quantized without lora_rank"), ("rankless", "lora_modules without lora_rank"),
+    for name, words in (("none", "lora_modules: 0 of its 0 names, which + joins"), ("other", "lora_modules: 1 of its 2 names, which + joins"), ("trained", "quantized without lora_rank"), ("rankless", "lora_modules without lora_rank"),
                         ("nowhere", "nf4-double")):
         check(f"{name}: {words}", words in told[name]["skipped"], run("validate", rows))
 

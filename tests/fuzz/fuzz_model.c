@@ -53,14 +53,19 @@ static void check_graph(const struct model *model)
     graph_free(graph);
 }
 
-/* The same bytes as the adapters beside a file, and with the blocks that it may name for further tokens. */
+/* The same bytes as the adapters beside a file, whose frozen matrices are stored in few bits, and with the blocks that
+ * it may name for further tokens. */
 static void check_ways(const uint8_t *data, size_t size)
 {
     static const char llama[] = "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,"
                                 "\"max_position_embeddings\":32,\"num_attention_heads\":4,\"num_hidden_layers\":2,"
                                 "\"vocab_size\":256}";
-    struct model_reading beside = { .adapter = (const char *)data, .adapter_length = size, .adapter_name = "adapter" };
-    struct model_reading further = { .multi_token = true };
+    struct model_reading beside = { .adapter = (const char *)data,
+                                    .adapter_length = size,
+                                    .adapter_name = "adapter",
+                                    .quantized = 1 + (int)(size % QUANTIZED_COUNT),
+                                    .quantizes_experts = size % 2 };
+    struct model_reading further = { .multi_token = true, .quantized = (int)(size % (QUANTIZED_COUNT + 1)) };
     struct model *model = NULL;
     struct error err = { 0 };
     if (!model_read_as(&model, "fuzz", llama, sizeof llama - 1, &beside, &err))
