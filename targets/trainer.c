@@ -82,9 +82,10 @@ void trainer_readme(struct text *out, const struct launch_context *context)
     if (adapters.quantized)
         text_printf(out, " FOLDER is a checkpoint: its matrices are stored in %s as they are loaded, by bitsandbytes.",
                     quantized_names[adapters.quantized]);
-    text_add(out, " What is told above of a model whose weights are all trained in 16 bits is more than such a run "
-                  "takes. For `cleave calibrate`\nand `cleave estimate --from` MODEL is the file with adapters that was "
-                  "planned, not the checkpoint's config.json.\n");
+    text_add(out,
+             " What is told above of a model whose weights are all trained in 16 bits is more than such a run "
+             "takes. For `cleave calibrate`\nand `cleave estimate --from` MODEL is the file with adapters that was "
+             "planned, not the checkpoint's config.json.\n");
 }
 
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
@@ -105,33 +106,39 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
                   "    AutoConfig,\n"
                   "    AutoModelForCausalLM,\n");
     text_add(out, adapters.quantized ? "    BitsAndBytesConfig,\n" : "");
+    text_add(out,
+             "    HfArgumentParser,\n"
+             "    Trainer,\n"
+             "    TrainerCallback,\n"
+             "    TrainingArguments,\n"
+             ")\n\n\n"
+             "@dataclass\n"
+             "class Job:\n"
+             "    model: str = \"model\"\n"
+             "    max_length: int = 4096\n\n\n"
+             "class RandomTokens(torch.utils.data.Dataset):\n"
+             "    def __init__(self, vocabulary, length):\n"
+             "        self.vocabulary, self.length = vocabulary, length\n\n"
+             "    def __len__(self):\n"
+             "        return 1 << 20\n\n"
+             "    def __getitem__(self, index):\n"
+             "        tokens = torch.randint(self.vocabulary, (self.length,), generator=torch.manual_seed(index))\n"
+             "        return {\"input_ids\": tokens, \"labels\": tokens}\n\n\n"
+             "class StepTimes(TrainerCallback):\n"
+             "    \"\"\"Prints what each step took, as `cleave calibrate` reads it.\"\"\"\n\n"
+             "    ended = None\n\n"
+             "    def on_step_end(self, args, state, control, **kwargs):\n"
+             "        now = time.monotonic()\n"
+             "        if self.ended and state.is_world_process_zero:\n"
+             "            print(f\"elapsed time per iteration (ms): {1000 * (now - self.ended):.1f}\", flush=True)\n"
+             "        self.ended = now\n\n\n");
+    text_add(out, adapts ? "class AdapterTrainer(Trainer):\n"
+                           "    def _fsdp_qlora_plugin_updates(self):\n"
+                           "        \"\"\"Keeps the units that the launch names: those of peft are FSDP 1's, by which "
+                           "FSDP 2 has none.\"\"\"\n\n\n"
+                         : "");
     text_add(
         out,
-        "    HfArgumentParser,\n"
-        "    Trainer,\n"
-        "    TrainerCallback,\n"
-        "    TrainingArguments,\n"
-        ")\n\n\n"
-        "@dataclass\n"
-        "class Job:\n"
-        "    model: str = \"model\"\n"
-        "    max_length: int = 4096\n\n\n"
-        "class RandomTokens(torch.utils.data.Dataset):\n"
-        "    def __init__(self, vocabulary, length):\n"
-        "        self.vocabulary, self.length = vocabulary, length\n\n"
-        "    def __len__(self):\n"
-        "        return 1 << 20\n\n"
-        "    def __getitem__(self, index):\n"
-        "        tokens = torch.randint(self.vocabulary, (self.length,), generator=torch.manual_seed(index))\n"
-        "        return {\"input_ids\": tokens, \"labels\": tokens}\n\n\n"
-        "class StepTimes(TrainerCallback):\n"
-        "    \"\"\"Prints what each step took, as `cleave calibrate` reads it.\"\"\"\n\n"
-        "    ended = None\n\n"
-        "    def on_step_end(self, args, state, control, **kwargs):\n"
-        "        now = time.monotonic()\n"
-        "        if self.ended and state.is_world_process_zero:\n"
-        "            print(f\"elapsed time per iteration (ms): {1000 * (now - self.ended):.1f}\", flush=True)\n"
-        "        self.ended = now\n\n\n"
         "def main():\n"
         "    job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()\n"
         "    config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained\n"
@@ -172,9 +179,11 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
               "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
     if (adapts)
         add_adapters(out, &adapters, &context->model->left_out);
-    text_add(out, "    data = RandomTokens(config.vocab_size, job.max_length)\n"
-                  "    Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()\n"
-                  "    gib = torch.cuda.max_memory_reserved() / 2**30\n"
+    text_printf(out,
+                "    data = RandomTokens(config.vocab_size, job.max_length)\n"
+                "    %s(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()\n",
+                adapts ? "AdapterTrainer" : "Trainer");
+    text_add(out, "    gib = torch.cuda.max_memory_reserved() / 2**30\n"
                   "    print(f\"rank {arguments.process_index}: at most {gib:.2f} GiB reserved\", flush=True)\n\n\n"
                   "if __name__ == \"__main__\":\n"
                   "    main()\n");

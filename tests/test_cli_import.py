@@ -82,6 +82,7 @@ def quantized_matrices(folder, job):
     script = (folder / "ds" / "train.py").read_text()
     check("a script that quantizes", "BitsAndBytesConfig(" in script and "load_in_4bit=True" in script and "bnb_4bit_use_double_quant=False" in script, script)
     compile(script, "train.py", "exec")
+    check("blocks stay units of FSDP", "def _fsdp_qlora_plugin_updates(self):" in script and "    AdapterTrainer(model=model" in script, script)
     readme = (folder / "ds" / "README.md").read_text()
     check("a README of adapters", "Adapters of rank 4 alone are trained" in readme and "stored in nf4 as they are loaded" in readme, readme)
     run("import", config, "--quantized", "int8", "-o", model)
