@@ -98,7 +98,7 @@ static bool blocks_of_laguna(struct hf_reader *r)
         struct attention_layer *a = &r->blocks[i].attention;
         if (!json_int(json_at(heads, (int)i), 1, 1 << 16, &a->heads, r->err))
             return false;
-        if (a->heads % a->kv_heads)
+        if (a->kv_heads && a->heads % a->kv_heads) /* 0: it is none of these blocks */
             return json_fail(json_at(heads, (int)i), r->err, "expected a multiple of %s (%lld), found %lld",
                              hf_name_of(r, HF_FACT(kv_heads)), (long long)a->kv_heads, (long long)a->heads);
     }
