@@ -172,6 +172,21 @@ static const char *printed_by(const struct training_log *log, const struct input
     return others && log->kind == TRAINING_LOG_MEGATRON ? target->name : training_log_names[log->kind];
 }
 
+/* A correction makes up for another model, too: that is no news of the devices. */
+static void note_strangers(const struct calibrating *c, const char *name, const struct prediction *prediction,
+                           double step_s, int64_t peak_bytes)
+{
+    char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
+    double slower = step_s * 1e9 / (double)prediction->step_ns,
+           fuller = peak_bytes > 0 ? (double)peak_bytes / (double)estimate_peak_bytes(prediction) : 1;
+    if (fmax(slower, 1 / slower) > 4 || fmax(fuller, 1 / fuller) > 3)
+        fprintf(
+            c->cli->talk,
+            "note: %s: a step of %s and a peak of %s were predicted: are the model (its adapters, quantized matrices), "
+            "the cluster and the batch those of the run?\n",
+            name, text_duration_ns(step, prediction->step_ns), text_bytes(peak, estimate_peak_bytes(prediction)));
+}
+
 /* As often as the job was logged. */
 static bool take_logs(struct calibrating *c, struct error *err)
 {
@@ -208,6 +223,7 @@ static bool take_logs(struct calibrating *c, struct error *err)
         fprintf(c->cli->talk, "%s: %d steps of %s, %s%s%s\n", logs->item[i], log.step_count, printed_by(&log, &in),
                 text_duration_ns(step, (int64_t)(step_s * 1e9)), log.peak_bytes > 0 ? ", peak " : "",
                 log.peak_bytes > 0 ? text_bytes(peak, log.peak_bytes) : "");
+        note_strangers(c, logs->item[i], &estimate->prediction, step_s, log.peak_bytes);
         int64_t beside = log.peak_bytes - estimate_peak_bytes(&estimate->prediction);
         c->memory_bytes[0] = log.peak_bytes > 0 ? max_i64(c->memory_bytes[0], beside) : c->memory_bytes[0];
         c->places[c->count] = (struct measured_step){ NULL, 0, step_s };
