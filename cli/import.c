@@ -33,7 +33,7 @@ static const struct option options[] = {
                 "model's file if absent"),
     TEXT_OPTION("quantized", offsetof(struct import_options, quantized), "FORM",
                 "what the frozen matrices of a model with adapters are stored in (QLoRA), whatever quantization_config "
-                "says: nf4, nf4-double (its scales quantized in turn), int8, none"),
+                "says: nf4, nf4-double (its scales quantized in turn), int4 (GPTQ, AWQ), int8, none"),
     FLAG_OPTION("quantized-experts", offsetof(struct import_options, quantized_experts),
                 "experts' matrices are stored so, too (transformers before 5, axolotl's quantize_moe_experts)"),
     TEXT_OPTION("safetensors", offsetof(struct import_options, safetensors), "FILE",

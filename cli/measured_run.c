@@ -81,7 +81,7 @@ static const struct json_field run_columns[] = {
     COUNT("lora_rank", RUN(lora_rank), "of adapters, which alone are trained (all weights are)"),
     TEXT("lora_modules", RUN(lora_modules), "their matrices as PEFT names them, joined by +, such as q_proj+v_proj"),
     AMOUNT("lora_dropout", RUN(lora_dropout), "share that they drop of what they read (0)"),
-    TEXT("quantized", RUN(quantized), "nf4, nf4-double or int8: what the frozen matrices are stored in"),
+    TEXT("quantized", RUN(quantized), "nf4, nf4-double, int4 or int8: what the frozen matrices are stored in"),
     ANSWER("dp_overlap", RUN(dp_overlap), answers, "gradients are reduced beside the backward pass (by framework)"),
     ANSWER("flash_attn", RUN(flash_attn), answers, "attention is fused, and keeps no scores (by framework)"),
     AMOUNT("step_time_s", RUN(step_time_s), "seconds of a step"),

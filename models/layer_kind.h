@@ -27,7 +27,7 @@ struct layer_head {
     {.key = "quantized", .type = FIELD_ENUM, .offset = offsetof(struct layer_head, quantized), .names = quantized_names, \
      .doc = "In layers of blocks: what their frozen matrices are stored in, to be expanded to the plan's dtype for each product: nf4 " \
             "(4 bits and an fp32 scale for each 64 elements; fp4 takes as much), nf4-double (the same with scales of 8 bits, " \
-            "\"double quantization\"), int8 (8 bits and an fp32 scale for each row) (Dettmers et al. 2022, 2023). For planning: " \
+            "\"double quantization\"), int4 (GPTQ, AWQ: 4 bits, a scale and a zero for each 128), int8 (8 bits and an fp32 scale for each row) (Dettmers et al. 2022, 2023). For planning: " \
             "it cannot be run. The plan's dtype if absent."}, \
     {.key = "shared", .type = FIELD_STRING, .offset = offsetof(struct layer_head, shared), \
      .doc = "Layers of one kind that give the same name have one set of weights between them (Lan et al. 2020, ALBERT). For " \

@@ -79,7 +79,9 @@ void trainer_readme(struct text *out, const struct launch_context *context)
     if (!context->model || decoder_trains(&adapters, context->model) != TRAINS_ADAPTERS)
         return;
     text_printf(out, "\n## Adapters\n\nAdapters of rank %lld alone are trained, by peft.", (long long)adapters.rank);
-    if (adapters.quantized)
+    if (adapters.quantized == QUANTIZED_INT4)
+        text_add(out, " FOLDER is a checkpoint whose matrices GPTQ or AWQ quantized.");
+    else if (adapters.quantized)
         text_printf(out, " FOLDER is a checkpoint: its matrices are stored in %s as they are loaded, by bitsandbytes.",
                     quantized_names[adapters.quantized]);
     text_add(out,
@@ -105,7 +107,8 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
     text_add(out, "from transformers import (\n"
                   "    AutoConfig,\n"
                   "    AutoModelForCausalLM,\n");
-    text_add(out, adapters.quantized ? "    BitsAndBytesConfig,\n" : "");
+    bool quantizes = adapters.quantized && adapters.quantized != QUANTIZED_INT4; /* which checkpoints have */
+    text_add(out, quantizes ? "    BitsAndBytesConfig,\n" : "");
     text_add(out,
              "    HfArgumentParser,\n"
              "    Trainer,\n"
@@ -158,7 +161,7 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
                       ? "            adapter_kwargs={\"subfolder\": \"none\"},  # adapter_config.json beside it says "
                         "what is made below\n"
                       : "");
-    if (adapters.quantized)
+    if (quantizes)
         add_quantization(out, adapters.quantized);
     text_add(
         out,
@@ -523,8 +526,9 @@ bool trainer_quantized_is_known(const struct launch *launch, const struct launch
     struct decoder_adapters adapters = { 0 };
     if (context->model)
         decoder_trains(&adapters, context->model);
+    bool shared_out = adapters.quantized == QUANTIZED_NF4 || adapters.quantized == QUANTIZED_NF4_DOUBLE;
     return !adapters.quantized_experts &&
-           (!adapters.quantized || (launch->tensor == 1 && (adapters.quantized != QUANTIZED_INT8 || launch->zero < 3)));
+           (!adapters.quantized || (launch->tensor == 1 && (shared_out || launch->zero < 3)));
 }
 
 bool trainer_attention_is_fused(const struct launch *launch, const struct launch_context *context)

@@ -55,7 +55,7 @@ int trainer_take_ignored(struct settings *settings);
           "peft/tuners/lora/config.py, LoraConfig", trainer_adapters_are_alike, NULL },                                \
     {                                                                                                                  \
         "quantized",                                                                                                   \
-            "quantized matrices are none of experts, go without tensor parallelism, in 8 bits without ZeRO 3",         \
+            "quantized matrices are none of experts, and go without tensor parallelism, integers without ZeRO 3",      \
             "bitsandbytes/nn/modules.py, Params4bit and Int8Params", trainer_quantized_is_known, NULL                  \
     }
 /* Rules of whatever runs by it: what its models, and the layers of transformers, can be told. */
@@ -65,7 +65,7 @@ bool trainer_no_experts(const struct launch *launch, const struct launch_context
 bool trainer_one_token(const struct launch *launch, const struct launch_context *context);
 /* All weights are trained, or adapters alone that a LoraConfig of PEFT describes. */
 bool trainer_adapters_are_alike(const struct launch *launch, const struct launch_context *context);
-/* Matrices in 4 bits are stored in numbers that ranks can share out, those of 8 bits are not. */
+/* bitsandbytes stores 4 bits in numbers that ranks can share out; integers are none. */
 bool trainer_quantized_is_known(const struct launch *launch, const struct launch_context *context);
 /* Functions that share out the sequence stand in for fused attention alone. */
 bool trainer_attention_is_fused(const struct launch *launch, const struct launch_context *context);

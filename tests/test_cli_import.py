@@ -59,7 +59,7 @@ def quantized_matrices(folder, job):
     """What frozen matrices are stored in, by the file and by --quantized; nothing runs them."""
     config, model = folder / "config.json", folder / "q.json"
     config.write_text(json.dumps({**LLAMA, "quantization_config": {"load_in_4bit": True}}))
-    forms, held = ("none", "nf4", "nf4-double", "int8"), {}
+    forms, held = ("none", "nf4", "nf4-double", "int4", "int8"), {}
     for form in forms + (None,):
         said(f"--quantized {form}", 0, "are trained", "import", config, *(("--quantized", form) if form else ()), "-o", model)
         layers = json.loads(model.read_text())["layers"]
@@ -67,12 +67,12 @@ def quantized_matrices(folder, job):
         check(f"stored in {form}", kinds["attention"] == kinds["mlp"] == (form or "nf4") and kinds["embedding"] == kinds["head"] == "none", kinds)
         result = run("estimate", model, *job, "--micro-batch", 1, "--json")
         held[form] = json.loads(result.stdout)["predicted"]["fullest_stage_bytes"]["weights"] if result.returncode == 0 else result
-    check("fewer bits take less", held["none"] > held["int8"] > held["nf4"] > held["nf4-double"] and held[None] == held["nf4"], held)
+    check("fewer bits take less", held["none"] > held["int8"] > held["nf4"] > held["int4"] >= held["nf4-double"] and held[None] == held["nf4"])
     run("import", config, "--quantized", "none", "-o", folder / "plain.json")
     run("import", folder / "plain.json", "--quantized", "int8", "-o", folder / "native.json")
     check("a native file", json.loads((folder / "native.json").read_text())["layers"][1]["layers"][0]["quantized"] == "int8")
     said("a native file without adapters", 2, "expected adapters, found none", "import", "tiny-llama", "--quantized", "nf4")
-    said("no such form", 2, "--quantized: expected one of none, nf4, nf4-double, int8; found 'nf5'", "import", config, "--quantized", "nf5")
+    said("no such form", 2, "--quantized: expected one of none, nf4, nf4-double, int4, int8; found 'nf5'", "import", config, "--quantized", "nf5")
     run("plan", model, "--cluster", "1x2:cpu", "--batch", 8, "--seq", 64, "--dtype", "fp32", "-o", folder / "q.plan")
     said("nothing runs it", 2, "1.attention", "run", folder / "q.plan")
     (folder / "adapter_config.json").rename(folder / "away.json")
@@ -87,6 +87,10 @@ def quantized_matrices(folder, job):
     check("a README of adapters", "Adapters of rank 4 alone are trained" in readme and "stored in nf4 as they are loaded" in readme, readme)
     run("import", config, "--quantized", "int8", "-o", model)
     said("8 bits are not shared out", 3, "rule quantized requires", "plan", model, "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "accelerate-fsdp2")
+    run("import", config, "--quantized", "int4", "-o", model)
+    run("plan", model, "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "deepspeed", "--launch", folder / "gptq")
+    check("what checkpoints have", "BitsAndBytesConfig" not in (folder / "gptq" / "train.py").read_text() and "whose matrices GPTQ or AWQ quantized" in (folder / "gptq" / "README.md").read_text())
+    run("import", config, "--quantized", "int8", "-o", model)
     said("what all of a block need not share", 2, "rule model requires", "plan", unlike(model), "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "deepspeed")
 
 
@@ -163,7 +167,8 @@ def adapters(folder):
     said("planned, too", 0, "2048 of them trainable", "plan", folder / "config.json", *job)
     said("and it is said", 0, "adapter_config.json, which lies beside it", "plan", folder / "config.json", *job)
     for quantized, words in (({"load_in_4bit": True, "quant_method": "bitsandbytes"}, "frozen matrices are stored in nf4, and expanded for each product"), ({"quant_method": "mxfp4"}, "of the file's 4 bits"),
-                             ({"load_in_4bit": True, "bnb_4bit_use_double_quant": True}, "are stored in nf4-double"), ({"load_in_8bit": True}, "are stored in int8"),
+                             ({"load_in_4bit": True, "bnb_4bit_use_double_quant": True}, "are stored in nf4-double"), ({"load_in_8bit": True}, "are stored in int8"), ({"bits": 4, "quant_method": "gptq", "group_size": 128}, "are stored in int4"), ({"bits": 4, "quant_method": "awq"}, "are stored in int4"),
+                             ({"bits": 4, "quant_method": "gptq", "group_size": 32}, "4 times the memory of the file's 4 bits"),
                              ({"bits": 3, "quant_method": "gptq"}, "5.33 times"), ({"quant_method": "fp8"}, "2 times"), ({"bits": "4"}, "more memory than the file's")):
         (folder / "config.json").write_text(json.dumps({**LLAMA, "quantization_config": quantized}))
         said(f"quantized {quantized}", 0, words, "import", folder / "config.json", "-o", folder / "m.json")

@@ -24,6 +24,7 @@ START_TEST(bytes_are_those_of_bitsandbytes)
     } want[] = { { QUANTIZED_NONE, 2 * 4096 * 11008, 0 },
                  { QUANTIZED_NF4, 4096 * 11008 / 2, 4096 * 11008 / 64 * 4 },
                  { QUANTIZED_NF4_DOUBLE, 4096 * 11008 / 2, 4096 * 11008 / 64 + 4096 * 11008 / 64 / 256 * 4 },
+                 { QUANTIZED_INT4, 4096 * 11008 / 2, 4096 * 11008 / 128 * 3 },
                  { QUANTIZED_INT8, 4096 * 11008, 11008 * 4 } };
     ck_assert_int_eq(sizeof want / sizeof *want, QUANTIZED_COUNT);
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {

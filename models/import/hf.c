@@ -223,16 +223,16 @@ static bool unknown(struct hf_reader *r, const struct json *at, const char *type
                          "near it in the native format, or read it as another family with --as",
                          type, lacks);
     const struct hf_family *spelled = nearest(type), *shaped = by_keys(r->root), *like = spelled ? spelled : shaped;
-    return json_fail(
-        at, r->err,
-        "no family of this importer has the model_type \"%.64s\"; the nearest is %s: cleave import FILE --as %s reads it "
-        "as a %s, that is with %s norms, %s network and %s positions; or describe the model in the native "
-        "format",
-        type, like->type, like->type, like->class_name, like->facts.norm == NORM_RMS ? "RMS" : "layer",
-        like->facts.gated ? "a gated" : "an ungated",
-        like->facts.place == HF_ROTARY    ? "rotary"
-        : like->facts.place == HF_LEARNED ? "learned"
-                                          : "no learned");
+    return json_fail(at, r->err,
+                     "no family of this importer has the model_type \"%.64s\"; the nearest is %s: cleave import FILE "
+                     "--as %s reads it "
+                     "as a %s, that is with %s norms, %s network and %s positions; or describe the model in the native "
+                     "format",
+                     type, like->type, like->type, like->class_name, like->facts.norm == NORM_RMS ? "RMS" : "layer",
+                     like->facts.gated ? "a gated" : "an ungated",
+                     like->facts.place == HF_ROTARY    ? "rotary"
+                     : like->facts.place == HF_LEARNED ? "learned"
+                                                       : "no learned");
 }
 
 static bool find_family(struct hf_reader *r, const char *name)
@@ -419,7 +419,7 @@ static bool read_adapter(struct hf_reader *r)
            json_parse_with(how->adapter_name, how->adapter, how->adapter_length, adapt, r, r->err);
 }
 
-/* Bits of a weight that others than bitsandbytes quantized: GPTQ and AWQ say a number, others the name of their method
+/* Bits of a weight in none of these forms: GPTQ and AWQ say a number, others the name of their method
  * (transformers/utils/quantization_config.py); 0: it does not say. */
 static int64_t quantized_bits(const struct json *config)
 {
@@ -430,11 +430,18 @@ static int64_t quantized_bits(const struct json *config)
     return strstr(method, "fp4") ? 4 : strstr(method, "fp8") ? 8 : bits <= 8 ? bits : 0;
 }
 
-/* The form that bitsandbytes' words say, which stand in a configuration of a kind of their own; QUANTIZED_NONE: others'
- * words, whose weights have the plan's dtype. */
+/* The form that words of bitsandbytes, GPTQ and AWQ say; QUANTIZED_NONE: others', whose weights have the plan's dtype.
+ */
 static enum quantized quantized_form(const struct json *config)
 {
     bool four = false, eight = false, twice = false;
+    int64_t bits = 0, group = 0;
+    const char *method = "";
+    hf_get_count(config, "bits", 0, &bits, NULL);
+    hf_get_count(config, "group_size", 128, &group, NULL);
+    hf_get_string(config, "quant_method", "", &method, NULL);
+    if ((strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0) && bits == 4 && group == 128)
+        return QUANTIZED_INT4;
     hf_get_bool(config, "load_in_4bit", false, &four, NULL);
     hf_get_bool(config, "load_in_8bit", false, &eight, NULL);
     hf_get_bool(config, "bnb_4bit_use_double_quant", false, &twice, NULL);
