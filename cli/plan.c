@@ -323,17 +323,18 @@ static bool say_infeasible(const struct cli *cli, const struct answer *answer, c
            search_infeasible(result, answer->space, err);
 }
 
-/* Not in the plan file: the same search gives the same bytes. */
-static void print_timings(const struct cli *cli, const struct search_result *result, int64_t before_ns)
+/* Not in the plan file: the same search gives the same bytes. Parts are those of the search that answered. */
+static void print_timings(const struct cli *cli, const struct search_result *result, int64_t before_ns, int64_t all_ns)
 {
     fprintf(cli->talk, "%-12s %10s %10s %10s %6s\n", "part", "CPU ms", "candidates", "simulated", "led");
     fprintf(cli->talk, "%-12s %10.1f\n", "reading", (double)before_ns / 1e6);
-    for (int i = 0; i < SEARCH_PARTS; i++) {
-        const struct part_statistics *part = &result->parts[i];
-        fprintf(cli->talk, "%-12s %10.1f %10lld %10lld %6lld\n", search_part_facts[i].name,
+    for (const struct part_statistics *part = result->parts; part < result->parts + SEARCH_PARTS; part++) {
+        fprintf(cli->talk, "%-12s %10.1f %10lld %10lld %6lld\n", search_part_facts[part - result->parts].name,
                 (double)part->spent_ns / 1e6, (long long)part->candidates, (long long)part->simulated,
                 (long long)part->led);
+        all_ns -= part->spent_ns;
     }
+    fprintf(cli->talk, "%-12s %10.1f\n", "other", (double)all_ns / 1e6);
 }
 
 static bool options_of(const struct plan_arguments *a, const struct space *space, struct search_options *out,
@@ -491,7 +492,7 @@ static bool search_and_answer(const struct cli *cli, struct answer *answer, stru
     if (good && answer->most_batch > 0)
         batches_print(cli, &answer->batches);
     if (good && a->timings)
-        print_timings(cli, result, before_ns);
+        print_timings(cli, result, before_ns, clock_processor_ns() - before_ns);
     good = good && (result->feasible || say_infeasible(cli, answer, result, err));
     good = good && ((a->top == 1 && !a->pareto) || explainer_start(&answer->explainer, result, err)) &&
            ranking_build(&answer->ranking, result, &answer->explainer, (int)a->top, err);

@@ -90,7 +90,9 @@ def certificates_of_kinds(folder):
     away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=6.5e9", "--batch", 16, "--fix", "recompute=none"]
     expect("does not fit without host memory", 3, "widened by loss-chunks, cp: nothing fits with all of these(.|\n)*nothing fits", *tight, "--space", "offload=none")
     wider = "widened: nothing fits without offload; the same search: --space (offload=none:activations:optimizer:both)"
-    found = expect("fits with it", 0, rf"layers offloaded(.|\n)*host memory per device(.|\n)*{wider}", *tight, "-o", away)
+    found = expect("fits with it", 0, rf"layers offloaded(.|\n)*host memory per device(.|\n)*{wider}", *tight, "--timings", "-o", away)
+    parts = {row[0]: [float(number) for number in row[1:]] for line in found.stderr.splitlines() if re.search(r"\d$", line) for row in [line.split()]}
+    check(f"timings: the last search by parts, and those before it: {found.stderr}", min(parts["bounds"][0], parts["proof"][0], parts["other"][0]) > 0)
     named = folder / "named.json"
     expect("named, it is the same search", 0, "layers offloaded", *tight, "--space", re.search(wider, found.stdout).group(1), "-o", named)
     plans = [json.loads(file.read_text()) for file in (away, named)]
