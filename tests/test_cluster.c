@@ -342,7 +342,7 @@ static const struct {
     { "4x8:", "--cluster:1:5: expected a device of `cleave devices`, found the end" },
     { "4x8:h100-smx",
       "--cluster:1:5: expected a device of `cleave devices`, found \"h100-smx\", did you mean \"h100-sxm\"?" },
-    { "1x8:a6000", "found \"a6000\" (one that it lacks is stated like another, l40s@memory=48GiB, or in a" },
+    { "1x8:k80", "found \"k80\" (one that it lacks is stated like another, l40s@memory=48GiB, or in a" },
     { "2x8:h100-sxm+4y8:cpu", "--cluster:1:15: expected 'x', found \"y8:cpu\"" },
     { "2x8:h100-sxm,1x8:l40s", "\"; several types are joined by +, such as 1x8:a100-sxm-80+1x8:h100-sxm" },
     { "2x8:h100-sxm+", "--cluster:1:14: expected a number of nodes" },

@@ -176,6 +176,10 @@ START_TEST(measured_lines_come_back)
     ck_assert_int_eq(gather.ranks, 4);
     ck_assert_int_eq(reduce.hosts, 2);
     ck_assert_str_eq(discover_device(reduce.device), "h100-sxm");
+    ck_assert_str_eq(discover_device("NVIDIA H20"), "h20");
+    ck_assert_str_eq(discover_device("Tesla T4"), "t4");
+    ck_assert_str_eq(discover_device("NVIDIA RTX PRO 6000 Blackwell Server Edition"), "rtx-pro-6000");
+    ck_assert_ptr_null(discover_device("Tesla K80"));
     discover_plain(&found, device, 2, 4, "a test");
     ck_assert_msg(discover_measured(&found, &gather, device, "gather", &err) &&
                       discover_measured(&found, &reduce, device, "reduce", &err),
