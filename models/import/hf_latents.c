@@ -192,6 +192,7 @@ static bool read_hy_v4(struct hf_reader *r)
 FAMILY(hy_v4) = {
     .type = "hy_v4",
     .class_name = "HYV4ForCausalLM",
+    .others = " hy_v4_vl hy_v4_vl_text ",
     .names = latent_names,
     .facts = { LATENT_FACTS, .epsilon = 1e-5, .positions = 262144 },
     .read = read_hy_v4,
