@@ -381,6 +381,10 @@ static const struct {
       "yers_per_stack\":16,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"ti"
       "e_word_embeddings\":false,\"vocab_size\":151808}",
       1447822848, 1447921152 },
+    { "{\"model_type\":\"lfm2\",\"architectures\":[\"Lfm2ForCausalLM\"],\"hidden_size\":2560,\"intermediate_size\":12288,\"num_attention_hea"
+      "ds\":32,\"num_key_value_heads\":8,\"num_hidden_layers\":8,\"vocab_size\":65536,\"conv_bias\":true,\"conv_L_cache\":3,\"full_attn_idx"
+      "s\":[2,5],\"tie_word_embeddings\":true}",
+      861309760, 861248320 },
 };
 /* clang-format on */
 #endif

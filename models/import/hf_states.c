@@ -302,8 +302,9 @@ static bool blocks_of_lfm2(struct hf_reader *r)
     const struct hf_facts *f = &r->facts;
     const struct json *types, *numbers;
     int64_t count = 0;
-    bool convolution;
-    if (!hf_get_numbers(r, "full_attn_idxs", &numbers) || !hf_get_list(r, "layer_types", f->blocks, &types))
+    bool convolution, biased;
+    if (!hf_get_numbers(r, "full_attn_idxs", &numbers) || !hf_get_list(r, "layer_types", f->blocks, &types) ||
+        !hf_get_bool(r->root, "conv_bias", false, &biased, r->err))
         return false;
     for (int64_t i = 0; i < f->blocks; i++) {
         struct attention_layer *a = &r->blocks[i].attention;
@@ -315,6 +316,7 @@ static bool blocks_of_lfm2(struct hf_reader *r)
         a->kv_heads = a->heads;
         a->head_dim = f->hidden / f->heads;
         a->qk_norm = QK_NORM_NONE;
+        a->qkv_bias = a->output_bias = biased;
         a->rope_base = 0;
         a->rope_dim = 0;
         a->sliding_window = f->conv < f->positions ? f->conv : 0;
@@ -323,8 +325,8 @@ static bool blocks_of_lfm2(struct hf_reader *r)
     if (count)
         hf_note(r,
                 "its gated convolutions over %lld tokens are planned as attention over so many, which has the same "
-                "matrices; %lld weights of the convolutions are left out",
-                (long long)f->conv, (long long)(count * f->hidden * f->conv));
+                "matrices; %.0f weights of the convolutions are left out",
+                (long long)f->conv, (double)count * (double)f->hidden * (double)(f->conv + biased));
     return true;
 }
 FAMILY(lfm2) = {
