@@ -26,7 +26,7 @@ struct graph_builder {
     int input, output; /* the first that enters (the image before the first layer), -1: none; value that leaves, set by
                           the kind */
     int64_t columns;   /* of the image that enters, 0: a sequence; a kind that changes it says what leaves */
-    int shared[128], shared_count; /* weights of builder_shared() */
+    int shared[512], shared_count; /* weights of builder_shared() */
     const char *shared_by;         /* name before those of the weights that the layer shares; NULL: its own */
     int table, head_table;         /* the embedding's weight and the logits', -1 until there is one */
     double init_std;               /* of matrices */

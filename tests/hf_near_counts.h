@@ -258,6 +258,133 @@ static const struct {
     { "{\"model_type\":\"dinov2\",\"architectures\":[\"Dinov2ForImageClassification\"],\"hidden_size\":768,\"num_attention_heads\":"
       "12,\"num_hidden_layers\":12,\"mlp_ratio\":4,\"image_size\":518,\"patch_size\":14,\"id2label\":{\"0\":\"a\"}}",
       86582017, 86562049 },
+    { "{\"model_type\":\"beam\",\"architectures\":[\"BeamForCausalLM\"],\"attention_bias\":false,\"final_logit_softcapping\":"
+      "30.0,\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":5120,\"intermediate_size\":20480,\"layer_types\":[\"slid"
+      "ing_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attenti"
+      "on\"],\"max_position_embeddings\":8192,\"mlp_layer_types\":[\"dense\",\"dense\",\"dense\",\"sparse\",\"sparse\",\"spar"
+      "se\"],\"moe_intermediate_size\":2560,\"n_group\":8,\"norm_topk_prob\":true,\"num_attention_heads\":48,\"num_experts\":"
+      "256,\"num_experts_per_tok\":8,\"num_hidden_layers\":6,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-06,\"rope_paramete"
+      "rs\":{\"full_attention\":null,\"sliding_attention\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}},\"routed_scali"
+      "ng_factor\":2.5,\"sliding_window\":512,\"tie_word_embeddings\":false,\"topk_group\":4,\"vocab_size\":151936}",
+      33331739424, 33331739904 },
+    { "{\"model_type\":\"lfm2_moe\",\"architectures\":[\"Lfm2MoeForCausalLM\"],\"conv_L_cache\":3,\"conv_bias\":false,\"hidde"
+      "n_size\":2048,\"intermediate_size\":7168,\"layer_types\":[\"conv\",\"conv\",\"full_attention\",\"conv\",\"conv\",\"con"
+      "v\",\"full_attention\",\"conv\",\"conv\",\"conv\",\"full_attention\",\"conv\",\"conv\",\"conv\",\"full_attention\",\"c"
+      "onv\",\"conv\",\"conv\",\"full_attention\",\"conv\",\"conv\",\"conv\",\"full_attention\",\"conv\"],\"max_position_embe"
+      "ddings\":128000,\"moe_intermediate_size\":1792,\"norm_eps\":1e-05,\"norm_topk_prob\":true,\"num_attention_heads\":32,"
+      "\"num_dense_layers\":2,\"num_experts\":32,\"num_experts_per_tok\":4,\"num_hidden_layers\":24,\"num_key_value_heads\":8"
+      ",\"rope_parameters\":{\"rope_theta\":1000000.0,\"rope_type\":\"default\"},\"routed_scaling_factor\":1.0,\"tie_word_emb"
+      "eddings\":true,\"use_expert_bias\":true,\"vocab_size\":65536}",
+      8339929856, 8339819968 },
+    { "{\"model_type\":\"lfm3\",\"architectures\":[\"Lfm3ForCausalLM\"],\"attention_bias\":false,\"conv_L_cache\":7,\"conv_bi"
+      "as\":false,\"head_dim\":128,\"hidden_size\":2048,\"intermediate_size\":7680,\"layer_types\":[\"conv\",\"conv\",\"full_"
+      "attention\",\"conv\",\"sliding_attention\",\"conv\",\"full_attention\",\"conv\"],\"max_position_embeddings\":128000,\""
+      "norm_eps\":1e-05,\"num_attention_heads\":16,\"num_hidden_layers\":8,\"num_key_value_heads\":4,\"rope_parameters\":{\"f"
+      "ull_attention\":{\"partial_rotary_factor\":0.5,\"rope_theta\":1000000.0,\"rope_type\":\"proportional\"},\"sliding_atte"
+      "ntion\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}},\"sliding_window\":256,\"tie_word_embeddings\":true,\"use_"
+      "attention_gate\":true,\"use_sandwich_norm\":true,\"vocab_size\":128000}",
+      755213056, 755043072 },
+    { "{\"model_type\":\"diffllama\",\"architectures\":[\"DiffLlamaForCausalLM\"],\"attention_bias\":false,\"head_dim\":64,\""
+      "hidden_act\":\"silu\",\"hidden_size\":2048,\"intermediate_size\":8192,\"lambda_std_dev\":0.1,\"max_position_embeddings"
+      "\":2048,\"num_attention_heads\":32,\"num_hidden_layers\":16,\"num_key_value_heads\":32,\"rms_norm_eps\":1e-05,\"rope_p"
+      "arameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"tie_word_embeddings\":false,\"vocab_size\":32000}",
+      1204885504, 1204881408 },
+    { "{\"model_type\":\"doge\",\"architectures\":[\"DogeForCausalLM\"],\"attention_bias\":false,\"hidden_act\":\"silu\",\"hi"
+      "dden_size\":1024,\"intermediate_size\":2048,\"is_moe\":false,\"max_position_embeddings\":2048,\"mlp_bias\":false,\"nor"
+      "m_topk_prob\":false,\"num_attention_heads\":8,\"num_experts\":16384,\"num_experts_per_tok\":64,\"num_hidden_layers\":3"
+      "2,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default"
+      "\"},\"router_aux_loss_coef\":0.001,\"tie_word_embeddings\":false,\"vocab_size\":32768}",
+      403055872, 402727936 },
+    { "{\"model_type\":\"hy_v4\",\"architectures\":[\"HYV4ForCausalLM\"],\"attention_bias\":false,\"hc_mult\":4,\"head_dim\":"
+      "64,\"hidden_act\":\"silu\",\"hidden_size\":2816,\"index_head_dim\":128,\"index_n_heads\":16,\"indexer_types\":[\"full"
+      "\",\"full\",\"shared\",\"shared\",\"shared\",\"full\"],\"intermediate_size\":6912,\"kv_lora_rank\":512,\"layer_types\""
+      ":[\"indexed_attention\",\"indexed_attention\",\"indexed_attention\",\"indexed_attention\",\"indexed_attention\",\"inde"
+      "xed_attention\"],\"max_position_embeddings\":262144,\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\",\""
+      "sparse\",\"sparse\"],\"moe_intermediate_size\":768,\"n_group\":1,\"n_routed_experts\":256,\"n_shared_experts\":1,\"nor"
+      "m_topk_prob\":true,\"num_attention_heads\":32,\"num_experts_per_tok\":8,\"num_hidden_layers\":6,\"num_key_value_heads"
+      "\":32,\"q_lora_rank\":1536,\"qk_head_dim\":256,\"qk_nope_head_dim\":192,\"qk_rope_head_dim\":64,\"rms_norm_eps\":1e-05"
+      ",\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"routed_scaling_factor\":2.827,\"swiglu_limit"
+      "\":10.0,\"tie_word_embeddings\":false,\"topk_group\":1,\"v_head_dim\":256,\"vocab_size\":120832}",
+      9523561277, 9523552256 },
+    { "{\"model_type\":\"axk2\",\"architectures\":[\"AXK2ForCausalLM\"],\"attention_bias\":false,\"gated_norm_rank\":16,\"hea"
+      "d_dim\":32,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"index_head_dim\":128,\"index_n_heads\":16,\"intermediate_siz"
+      "e\":5120,\"kv_lora_rank\":128,\"layer_types\":[\"indexed_attention\",\"indexed_attention\",\"indexed_attention\",\"ind"
+      "exed_attention\"],\"max_position_embeddings\":131072,\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\"],"
+      "\"moe_intermediate_size\":512,\"n_routed_experts\":128,\"n_shared_experts\":1,\"norm_topk_prob\":true,\"num_attention_"
+      "heads\":32,\"num_experts_per_tok\":8,\"num_hidden_layers\":4,\"num_key_value_heads\":32,\"q_lora_rank\":384,\"qk_head_"
+      "dim\":96,\"qk_nope_head_dim\":64,\"qk_rope_head_dim\":32,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10"
+      "000.0,\"rope_type\":\"default\"},\"routed_scaling_factor\":2.5,\"tie_word_embeddings\":false,\"v_head_dim\":64,\"vocab"
+      "_size\":163840}",
+      1964594176, 1964650880 },
+    { "{\"model_type\":\"dots3_note_text\",\"architectures\":[\"Dots3NoteForCausalLM\"],\"attention_bias\":false,\"head_dim\""
+      ":256,\"hidden_act\":\"silu\",\"hidden_size\":5120,\"index_head_dim\":128,\"index_n_heads\":64,\"intermediate_size\":13"
+      "824,\"kv_lora_rank\":512,\"layer_types\":[\"indexed_attention\",\"indexed_attention\",\"sliding_attention\",\"sliding_"
+      "attention\"],\"max_position_embeddings\":524288,\"mlp_bias\":false,\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse"
+      "\",\"sparse\"],\"moe_intermediate_size\":1536,\"n_group\":1,\"n_routed_experts\":256,\"n_shared_experts\":1,\"norm_top"
+      "k_prob\":true,\"num_attention_heads\":128,\"num_experts_per_tok\":8,\"num_hidden_layers\":4,\"num_key_value_heads\":12"
+      "8,\"per_layer_config\":{\"2\":{\"kv_lora_rank\":1024,\"num_attention_heads\":64,\"num_key_value_heads\":64,\"qk_nope_h"
+      "ead_dim\":192},\"3\":{\"kv_lora_rank\":1024,\"num_attention_heads\":64,\"num_key_value_heads\":64,\"qk_nope_head_dim\""
+      ":192}},\"q_lora_rank\":1024,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"rms_norm_eps\":1e-05,\"rope_parameters"
+      "\":{\"indexed_attention\":{\"partial_rotary_factor\":0.25,\"rope_theta\":80000000.0,\"rope_type\":\"default\"},\"slidi"
+      "ng_attention\":{\"partial_rotary_factor\":0.25,\"rope_theta\":50000.0,\"rope_type\":\"default\"}},\"routed_scaling_fac"
+      "tor\":1.0,\"shared_experts_intermediate_size\":1536,\"sliding_window\":512,\"tie_word_embeddings\":false,\"topk_group"
+      "\":1,\"v_head_dim\":128,\"vocab_size\":152064}",
+      20433392384, 20431422208 },
+    { "{\"model_type\":\"qwen4_exp_text\",\"architectures\":[\"Qwen4ExpForCausalLM\"],\"attention_bias\":false,\"hc_count\":4"
+      ",\"hc_lowrank\":320,\"head_dim\":256,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"indexer_head_dim\":256,\"indexer_k"
+      "v_heads\":1,\"indexer_n_heads\":16,\"layer_types\":[\"linear_attention\",\"linear_attention\",\"linear_attention\",\"i"
+      "ndexed_attention\"],\"linear_conv_kernel_dim\":4,\"linear_key_head_dim\":128,\"linear_num_key_heads\":16,\"linear_num_"
+      "value_heads\":32,\"linear_value_head_dim\":128,\"max_position_embeddings\":32768,\"moe_intermediate_size\":512,\"norm_"
+      "topk_prob\":true,\"num_attention_heads\":16,\"num_experts\":512,\"num_experts_per_tok\":10,\"num_hidden_layers\":4,\"n"
+      "um_key_value_heads\":2,\"ple_layer_ids\":[],\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_"
+      "type\":\"default\"},\"router_aux_loss_coef\":0.001,\"shared_expert_intermediate_size\":512,\"tie_word_embeddings\":fal"
+      "se,\"vocab_size\":248320}",
+      7661209152, 7661206592 },
+    { "{\"model_type\":\"jetmoe\",\"architectures\":[\"JetMoeForCausalLM\"],\"activation_function\":\"silu\",\"aux_loss_coef"
+      "\":0.01,\"hidden_size\":2048,\"intermediate_size\":5632,\"kv_channels\":128,\"max_position_embeddings\":4096,\"num_att"
+      "ention_heads\":32,\"num_experts_per_tok\":2,\"num_hidden_layers\":12,\"num_key_value_heads\":16,\"num_local_experts\":"
+      "8,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"tie_word_embeddings"
+      "\":true,\"vocab_size\":32000}",
+      4293888000, 4293666816 },
+    { "{\"model_type\":\"zaya\",\"architectures\":[\"ZayaForCausalLM\"],\"attention_bias\":false,\"cca_time0\":2,\"cca_time1"
+      "\":2,\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"layer_types\":[\"hybrid\",\"hybrid\",\"hybrid\","
+      "\"hybrid\"],\"lm_head_bias\":false,\"max_position_embeddings\":131072,\"moe_intermediate_size\":2048,\"num_attention_h"
+      "eads\":8,\"num_experts\":16,\"num_experts_per_tok\":1,\"num_hidden_layers\":4,\"num_key_value_heads\":2,\"rms_norm_eps"
+      "\":1e-05,\"rope_parameters\":{\"hybrid\":{\"partial_rotary_factor\":0.5,\"rope_theta\":5000000.0,\"rope_type\":\"defau"
+      "lt\"},\"hybrid_sliding\":{\"partial_rotary_factor\":0.5,\"rope_theta\":10000.0,\"rope_type\":\"default\"}},\"router_hi"
+      "dden_size\":256,\"tie_word_embeddings\":true,\"vocab_size\":262272}",
+      1367473928, 1367468032 },
+    { "{\"model_type\":\"inkling_text\",\"architectures\":[\"InklingForCausalLM\"],\"conv_kernel_size\":4,\"d_rel\":16,\"head"
+      "_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":6144,\"intermediate_size\":24576,\"layer_types\":[\"hybrid_sliding"
+      "\",\"hybrid_sliding\",\"hybrid_sliding\",\"hybrid_sliding\",\"hybrid_sliding\",\"hybrid\"],\"logits_mup_width_multipli"
+      "er\":24.0,\"max_position_embeddings\":131072,\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\",\"sparse"
+      "\",\"sparse\"],\"moe_intermediate_size\":3072,\"n_routed_experts\":256,\"n_shared_experts\":2,\"num_attention_heads\":"
+      "64,\"num_experts_per_tok\":6,\"num_hidden_layers\":6,\"num_key_value_heads\":8,\"rel_extent\":1024,\"rms_norm_eps\":1e"
+      "-06,\"route_scale\":8.0,\"shared_expert_sink\":true,\"sliding_window_size\":512,\"swa_head_dim\":128,\"swa_num_attenti"
+      "on_heads\":64,\"swa_num_key_value_heads\":16,\"vocab_size\":201024}",
+      76755568134, 76755581696 },
+    { "{\"model_type\":\"dory\",\"architectures\":[\"DoryForCausalLM\"],\"attention_bias\":false,\"head_dim\":256,\"hidden_ac"
+      "t\":\"silu\",\"hidden_size\":2560,\"intermediate_size\":7168,\"layer_types\":[\"sliding_attention\",\"mlp\",\"sliding_"
+      "attention\",\"mlp\",\"sliding_attention\",\"mlp\",\"full_attention\",\"mlp\",\"sliding_attention\",\"mlp\",\"sliding_a"
+      "ttention\",\"mlp\",\"sliding_attention\",\"mlp\",\"full_attention\",\"mlp\",\"sliding_attention\",\"mlp\",\"sliding_at"
+      "tention\",\"mlp\",\"sliding_attention\",\"mlp\",\"full_attention\",\"mlp\",\"sliding_attention\",\"mlp\",\"sliding_att"
+      "ention\",\"mlp\",\"sliding_attention\",\"mlp\",\"full_attention\",\"mlp\",\"sliding_attention\",\"mlp\",\"sliding_atte"
+      "ntion\",\"mlp\"],\"max_position_embeddings\":8192,\"mlp_bias\":false,\"n_input_layers\":8,\"n_output_layers\":8,\"n_re"
+      "current_layers\":20,\"n_recurrent_loops\":2,\"num_attention_heads\":16,\"num_hidden_layers\":36,\"num_key_value_heads"
+      "\":4,\"rope_parameters\":{\"full_attention\":{\"rope_theta\":10000000.0,\"rope_type\":\"default\"},\"sliding_attention"
+      "\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}},\"sliding_window\":1024,\"tie_word_embeddings\":false,\"vocab_s"
+      "ize\":131072}",
+      2323224576, 2322791936 },
+    { "{\"model_type\":\"hrm_text\",\"architectures\":[\"HrmTextForCausalLM\"],\"H_cycles\":2,\"L_cycles\":3,\"attention_bias"
+      "\":false,\"embedding_scale\":50.0,\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":1536,\"intermediate_size\":"
+      "4096,\"max_position_embeddings\":2048,\"mlp_bias\":false,\"num_attention_heads\":12,\"num_hidden_layers\":128,\"num_la"
+      "yers_per_stack\":16,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"ti"
+      "e_word_embeddings\":false,\"vocab_size\":151808}",
+      1447822848, 1447921152 },
+    { "{\"model_type\":\"lfm2\",\"architectures\":[\"Lfm2ForCausalLM\"],\"hidden_size\":2560,\"intermediate_size\":12288,\"num_attention_hea"
+      "ds\":32,\"num_key_value_heads\":8,\"num_hidden_layers\":8,\"vocab_size\":65536,\"conv_bias\":true,\"conv_L_cache\":3,\"full_attn_idx"
+      "s\":[2,5],\"tie_word_embeddings\":true}",
+      861309760, 861248320 },
 };
 /* clang-format on */
 #endif

@@ -160,6 +160,64 @@ static const struct {
     { "{\"model_type\":\"t5\",\"architectures\":[\"T5EncoderModel\"],\"d_model\":64,\"d_kv\":16,\"d_ff\":96,\"num_layers\":2,\"num_head"
       "s\":4,\"vocab_size\":300,\"feed_forward_proj\":\"gated-gelu\"}",
       89280 },
+    { "{\"model_type\":\"flint\",\"architectures\":[\"FlintForCausalLM\"],\"attention_bias\":false,\"decoder_sparse_step\":1,"
+      "\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"intermediate_size\":6144,\"layer_types\":[\"full_atten"
+      "tion\",\"full_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\"],\"max_"
+      "position_embeddings\":262144,\"mlp_only_layers\":[0,1],\"moe_intermediate_size\":512,\"norm_topk_prob\":true,\"num_att"
+      "ention_heads\":32,\"num_experts\":256,\"num_experts_per_tok\":6,\"num_hidden_layers\":6,\"num_key_value_heads\":4,\"rm"
+      "s_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"router_aux_loss_coef\":0.0"
+      "005,\"shared_expert_intermediate_size\":1024,\"sliding_window\":513,\"tie_word_embeddings\":false,\"vocab_size\":15014"
+      "4}",
+      4052250304 },
+    { "{\"model_type\":\"kolibri1\",\"architectures\":[\"Kolibri1ForCausalLM\"],\"head_dim\":128,\"hidden_act\":\"silu\",\"hi"
+      "dden_size\":2560,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attentio"
+      "n\",\"full_attention\"],\"max_position_embeddings\":262144,\"moe_intermediate_size\":512,\"norm_topk_prob\":false,\"nu"
+      "m_attention_heads\":48,\"num_experts_per_tok\":6,\"num_hidden_layers\":5,\"num_key_value_heads\":4,\"num_local_experts"
+      "\":384,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"},\"shared_expert_i"
+      "ntermediate_size\":512,\"sliding_window\":513,\"tie_word_embeddings\":false,\"vocab_size\":128000}",
+      8400131840 },
+    { "{\"model_type\":\"solar_open\",\"architectures\":[\"SolarOpenForCausalLM\"],\"attention_bias\":false,\"head_dim\":128,"
+      "\"hidden_act\":\"silu\",\"hidden_size\":4096,\"max_position_embeddings\":131072,\"moe_intermediate_size\":1280,\"n_gro"
+      "up\":1,\"n_routed_experts\":128,\"n_shared_experts\":1,\"norm_topk_prob\":true,\"num_attention_heads\":64,\"num_expert"
+      "s_per_tok\":8,\"num_hidden_layers\":4,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-05,\"rope_parameters\":{\"rope_the"
+      "ta\":1000000.0,\"rope_type\":\"default\"},\"routed_scaling_factor\":1.0,\"tie_word_embeddings\":false,\"topk_group\":1"
+      ",\"vocab_size\":196608}",
+      10030714880 },
+    { "{\"model_type\":\"gpt_neox_japanese\",\"architectures\":[\"GPTNeoXJapaneseForCausalLM\"],\"hidden_act\":\"gelu\",\"hid"
+      "den_size\":2560,\"intermediate_multiple_size\":4,\"layer_norm_eps\":1e-05,\"max_position_embeddings\":2048,\"num_atten"
+      "tion_heads\":32,\"num_hidden_layers\":32,\"rope_parameters\":{\"partial_rotary_factor\":1.0,\"rope_theta\":10000.0,\"r"
+      "ope_type\":\"default\"},\"tie_word_embeddings\":true,\"vocab_size\":32000}",
+      2598837760 },
+    { "{\"model_type\":\"cohere_compass_text\",\"architectures\":[\"CohereCompassForCausalLM\"],\"attention_bias\":false,\"he"
+      "ad_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":8192,\"intermediate_size\":22528,\"layer_norm_eps\":1e-05,\"layer"
+      "_types\":[\"full_attention\",\"full_attention\",\"full_attention\",\"full_attention\"],\"max_position_embeddings\":819"
+      "2,\"num_attention_heads\":64,\"num_hidden_layers\":4,\"num_key_value_heads\":64,\"rope_parameters\":{\"full_attention"
+      "\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}},\"sliding_window\":4096,\"tie_word_embeddings\":true,\"vocab_si"
+      "ze\":256000}",
+      5385527296 },
+    { "{\"model_type\":\"lara_mini\",\"architectures\":[\"LaraMiniForCausalLM\"],\"attention_bias\":false,\"head_dim\":128,\""
+      "hidden_act\":\"silu\",\"hidden_size\":1024,\"layer_types\":[\"linear_attention\",\"sliding_attention\",\"linear_attent"
+      "ion\",\"full_attention\",\"sliding_attention\"],\"linear_conv_kernel_dim\":4,\"linear_key_head_dim\":128,\"linear_num_"
+      "key_heads\":8,\"linear_num_value_heads\":16,\"linear_value_head_dim\":128,\"max_position_embeddings\":131072,\"moe_int"
+      "ermediate_size\":512,\"norm_topk_prob\":true,\"num_attention_heads\":16,\"num_experts\":128,\"num_experts_per_tok\":4,"
+      "\"num_hidden_layers\":5,\"num_key_value_heads\":4,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,"
+      "\"rope_type\":\"default\"},\"router_aux_loss_coef\":0.001,\"shared_expert_intermediate_size\":512,\"sliding_window\":5"
+      "12,\"tie_word_embeddings\":true,\"vocab_size\":151936}",
+      1203351616 },
+    { "{\"model_type\":\"emu3_text_model\",\"architectures\":[\"Emu3ForCausalLM\"],\"hidden_act\":\"silu\",\"hidden_size\":40"
+      "96,\"intermediate_size\":14336,\"max_position_embeddings\":9216,\"num_attention_heads\":32,\"num_hidden_layers\":32,\""
+      "num_key_value_heads\":8,\"rms_norm_eps\":1e-05,\"rope_parameters\":{\"rope_theta\":1000000.0,\"rope_type\":\"default\""
+      "},\"tie_word_embeddings\":false,\"vocab_size\":184622}",
+      8492011520 },
+    { "{\"model_type\":\"deepseek_v2\",\"architectures\":[\"DeepseekV2ForCausalLM\"],\"attention_bias\":false,\"first_k_dense"
+      "_replace\":0,\"head_dim\":64,\"hidden_act\":\"silu\",\"hidden_size\":4096,\"intermediate_size\":11008,\"kv_lora_rank\""
+      ":512,\"max_position_embeddings\":2048,\"mlp_bias\":false,\"moe_intermediate_size\":1407,\"n_routed_experts\":64,\"n_sh"
+      "ared_experts\":2,\"norm_topk_prob\":false,\"num_attention_heads\":32,\"num_experts_per_tok\":null,\"num_hidden_layers"
+      "\":2,\"num_key_value_heads\":32,\"pretraining_tp\":1,\"q_lora_rank\":1536,\"qk_head_dim\":192,\"qk_nope_head_dim\":128"
+      ",\"qk_rope_head_dim\":64,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}"
+      ",\"routed_scaling_factor\":1.0,\"tie_word_embeddings\":false,\"topk_method\":\"greedy\",\"v_head_dim\":128,\"vocab_siz"
+      "e\":102400}",
+      3199705088 },
 };
 /* clang-format on */
 #endif

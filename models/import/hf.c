@@ -200,7 +200,10 @@ static const char *lacking(const char *type)
         const char *types, *lacks;
     } known[] = {
         { " hymba ", "attention and a state space side by side" },
-        { " kimi_k3 ", "sums of the stream over blocks by attention" },
+        { " kimi_k3 inkling2 inkling2_text inkling2_loop inkling2_loop_text ",
+          "sums of the stream over blocks by attention" },
+        { " blt ", "patches of bytes, whose lengths another model chooses" },
+        { " xlstm ", "recurrences of matrices with exponential gates" },
         { " rwkv5 rwkv6 rwkv7 ", "RWKV's later time mixing" },
         { " reformer ", "its form of attention" },
         { " vision-encoder-decoder speech-encoder-decoder encoder-decoder ",

@@ -240,9 +240,10 @@ static void set_window(struct hf_reader *r, struct hf_block *b, int64_t window)
 
 static bool set_type(struct hf_reader *r, struct hf_block *b, const struct json *at)
 {
-    static const char *const full[] = { "full_attention", "attention", "global", "full", NULL }, *const sliding[] = {
-        "sliding_attention", "local", "sliding", "sliding_window_attention", NULL
-    };
+    static const char
+        *const full[] = { "full_attention", "indexed_attention", "attention", "global", "full", "hybrid", NULL },
+               *const sliding[] = { "sliding_attention",        "local",          "sliding",
+                                    "sliding_window_attention", "hybrid_sliding", NULL };
     const char *word;
     if (!json_string(at, &word, r->err))
         return false;
@@ -290,6 +291,11 @@ static bool set_windows(struct hf_reader *r)
 {
     const struct hf_facts *f = &r->facts;
     const struct json *types;
+    int64_t fixed = 0;
+    while (fixed < f->blocks && r->blocks[fixed].fixed)
+        fixed++;
+    if (fixed == f->blocks)
+        return true;
     if (!hf_get_list(r, "layer_types", f->blocks, &types))
         return false;
     for (int64_t i = 0; i < f->blocks; i++) {
@@ -305,7 +311,7 @@ static bool set_windows(struct hf_reader *r)
     return true;
 }
 
-static bool is_listed(const struct json *list, int64_t block)
+bool hf_is_listed(const struct json *list, int64_t block)
 {
     int64_t number;
     for (int i = 0; list && i < json_count(list); i++)
@@ -328,7 +334,7 @@ static bool read_network(struct hf_reader *r, const struct json *at, bool *spars
 static bool is_sparse(const struct hf_facts *f, const struct json *dense, int64_t i)
 {
     int64_t step = f->sparse_step ? f->sparse_step : 1;
-    return f->experts && i >= f->dense_blocks && (!f->sparse_last || i <= f->sparse_last) && !is_listed(dense, i) &&
+    return f->experts && i >= f->dense_blocks && (!f->sparse_last || i <= f->sparse_last) && !hf_is_listed(dense, i) &&
            (i + f->sparse_offset) % step == 0;
 }
 
@@ -386,6 +392,8 @@ bool hf_fill_blocks(struct hf_reader *r)
             r->blocks[i].network = HF_MOE;
             r->blocks[i].moe = moe;
         } else {
+            if (f->experts && !f->inner && !hf_require(r->root, hf_name_of(r, HF_FACT(inner)), &dense, r->err))
+                return false;
             r->blocks[i].network = f->inner ? HF_MLP : HF_NO_NETWORK;
             r->blocks[i].mlp = mlp;
         }

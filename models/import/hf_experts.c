@@ -134,35 +134,19 @@ FAMILY(deepseek) = {
     .read = read_deepseek,
 };
 
-/* DeepSeek-AI 2025 (V3.2): what chooses the tokens that are attended to is matrices over tokens, as a network is. Some
- * files say in which blocks it stands. */
+/* DeepSeek-AI 2025 (V3.2): what chooses the tokens that are attended to is matrices over tokens, as a network is. */
 static bool read_indexer(struct hf_reader *r)
 {
-    struct hf_facts *f = &r->facts;
-    const struct json *types;
-    const char *word;
-    int64_t heads, width, own = f->blocks, from = f->query_rank ? f->query_rank : f->hidden;
-    if (!hf_get_count(r->root, "index_n_heads", 0, &heads, r->err) ||
-        !hf_get_count(r->root, "index_head_dim", 0, &width, r->err) ||
-        !hf_get_list(r, "indexer_types", f->blocks, &types))
+    double weights;
+    if (!hf_count_indexers(r, 0, &weights))
         return false;
-    if (!heads || !width || heads > 1 << 16 || width > 1 << 16)
+    if (!(weights > 0))
         return true;
-    for (int i = 0; types && i < json_count(types); i++)
-        if (!json_string(json_at(types, i), &word, r->err))
-            return false;
-        else if (strcmp(word, "full") != 0)
-            own--;
-    int64_t weights = own * (from * heads * width + f->hidden * (width + heads) + 2 * width);
-    int64_t neurons = weights / (3 * f->hidden * f->blocks);
-    if (f->inner)
-        f->inner += neurons;
-    f->shared_inner = (f->shared_inner ? f->shared_inner : f->shared_experts * f->expert_inner) + neurons;
-    hf_note(
-        r,
-        "the indexer of its sparse attention, %lld weights, is planned as %lld more neurons of each network; attention "
-        "is planned over all tokens",
-        (long long)weights, (long long)neurons);
+    const int64_t neurons = hf_add_neurons(r, weights);
+    hf_note(r,
+            "the indexer of its sparse attention, %.0f weights, is planned as %lld more neurons of each network; "
+            "attention is planned over all tokens",
+            weights, (long long)neurons);
     return true;
 }
 
@@ -175,13 +159,23 @@ static bool read_latent(struct hf_reader *r)
         hf_note(r, "attention_bias: latent attention has no biases here; they are left out of the count");
     return read_indexer(r) && read_scores(r);
 }
+/* Its configuration class says how many experts a token chooses by null: the released ones have six. */
+static bool read_v2(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    if (f->experts && !f->choices) {
+        f->choices = 6;
+        hf_note(r, "the file says no %s: 6 are assumed, as the released models have", hf_name_of(r, HF_FACT(choices)));
+    }
+    return read_latent(r);
+}
 FAMILY(deepseek_v2) = {
     .type = "deepseek_v2",
     .class_name = "DeepseekV2ForCausalLM",
     .others = " deepseek_vl_v2 ",
     .names = deepseek_names,
     .facts = { HF_LLAMA_FACTS, .gates = GATES_OF_ALL, .balance = 0.001, .balance_by_sequence = true },
-    .read = read_latent,
+    .read = read_v2,
 };
 FAMILY(deepseek_v3) = {
     .type = "deepseek_v3",
@@ -229,10 +223,19 @@ static bool read_glm4_moe(struct hf_reader *r)
 FAMILY(glm4_moe) = {
     .type = "glm4_moe",
     .class_name = "Glm4MoeForCausalLM",
-    .others = " glm4v_moe_text solar_open ",
+    .others = " glm4v_moe_text ",
     .names = glm4_moe_names,
     .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
                .router_correction = true, .rope_part = 0.5, .positions = 131072, .qk_kind = NORM_RMS },
+    .read = read_glm4_moe,
+};
+/* Upstage 2026. */
+FAMILY(solar_open) = {
+    .type = "solar_open",
+    .class_name = "SolarOpenForCausalLM",
+    .names = glm4_moe_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
+               .router_correction = true, .head_dim = 128, .rope_base = 1e6, .positions = 131072, .qk_kind = NORM_RMS },
     .read = read_glm4_moe,
 };
 /* Tencent 2026. */
@@ -267,15 +270,19 @@ static const struct hf_name afmoe_names[] = { HF_NAME("num_dense_layers", COUNT,
                                               HF_NAME("route_norm", FLAG, renormalised),
                                               HF_NAME("global_attn_every_n_layers", SIZE, full_every),
                                               { 0 } };
+static bool read_unturned(struct hf_reader *r)
+{
+    hf_note(r, "blocks that see all tokens have no rotary positions, which changes neither shapes nor parameters: "
+               "planned with them");
+    return read_scores(r);
+}
 static bool read_afmoe(struct hf_reader *r)
 {
     bool scaled;
     if (!hf_get_bool(r->root, "mup_enabled", false, &scaled, r->err))
         return false;
     r->facts.embedding_scale = scaled ? sqrt((double)r->facts.hidden) : 0;
-    hf_note(r, "blocks that see all tokens have no rotary positions, which changes neither shapes nor parameters: "
-               "planned with them");
-    return read_scores(r);
+    return read_unturned(r);
 }
 FAMILY(afmoe) = {
     .type = "afmoe",
@@ -286,6 +293,52 @@ FAMILY(afmoe) = {
                .output_gate = true, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .window = 1024, .windows = true,
                .full_every = 4 },
     .read = read_afmoe,
+};
+/* Aleph Alpha 2026: norms before and behind each layer, windows in four blocks of five. */
+FAMILY(kolibri1) = {
+    .type = "kolibri1",
+    .class_name = "Kolibri1ForCausalLM",
+    .facts = { HF_LLAMA_FACTS, .gates = GATES_SIGMOID_OF_CHOSEN, .router_correction = true, .head_dim = 128,
+               .positions = 262144, .output_norms = true, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .window = 513,
+               .windows = true, .full_every = 5 },
+    .read = read_unturned,
+};
+/* Windows in five blocks of six, dense blocks first, a gate of each element of what attention gives. */
+static const struct hf_name beam_names[] = { ATTENTION_BIAS,
+                                             HF_NAME("final_logit_softcapping", NUMBER, logit_cap),
+                                             { 0 } };
+static bool read_beam(struct hf_reader *r)
+{
+    hf_note(r,
+            "left out: a bias of each head's gate, %lld weights a block; sums with the stream are weighted by depth, "
+            "which changes neither shapes nor parameters",
+            (long long)r->facts.heads);
+    return read_unturned(r);
+}
+FAMILY(beam) = {
+    .type = "beam",
+    .class_name = "BeamForCausalLM",
+    .names = beam_names,
+    .facts = { HF_LLAMA_FACTS, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true,
+               .head_dim = 128, .positions = 8192, .dense_blocks = 3, .output_norms = true, .output_gate = true,
+               .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .window = 512, .windows = true, .full_every = 6 },
+    .read = read_beam,
+};
+/* Sinks in all blocks, windows in most, two dense blocks first. */
+static bool read_flint(struct hf_reader *r)
+{
+    if (hf_given(r->root, "mlp_only_layers"))
+        r->facts.dense_blocks = 0;
+    return hf_require_types(r);
+}
+FAMILY(flint) = {
+    .type = "flint",
+    .class_name = "FlintForCausalLM",
+    .names = olmoe_names,
+    .facts = { HF_LLAMA_FACTS, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .head_dim = 128, .kv_heads = 4,
+               .positions = 262144, .sparse_offset = 1, .dense_blocks = 2, .balance = 0.0005, .sinks = true,
+               .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .window = 513 },
+    .read = read_flint,
 };
 /* Shi et al. 2025 (FlexOlmo): norms of what the layers give, none of what they read. */
 FAMILY(flex_olmo) = {
@@ -488,9 +541,9 @@ FAMILY(llama4) = {
     .read = read_llama4,
 };
 
-const struct hf_family *const hf_experts[] = { &mixtral,     &axk1,        &mistral4,       &hy_v3,       &exaone_moe,
-                                               &afmoe,       &flex_olmo,   &granitemoe_swa, &grok,        &phimoe,
-                                               &olmoe,       &qwen2_moe,   &qwen3_moe,      &gpt_oss,     &deepseek,
-                                               &deepseek_v2, &deepseek_v3, &glm4_moe,       &dots1,       &minimax_m2,
-                                               &granitemoe,  &dbrx,        &ernie4_5_moe,   &hunyuan_moe, &llama4,
-                                               NULL };
+const struct hf_family *const hf_experts[] = { &solar_open,  &kolibri1,       &beam,        &flint,      &mixtral,
+                                               &axk1,        &mistral4,       &hy_v3,       &exaone_moe, &afmoe,
+                                               &flex_olmo,   &granitemoe_swa, &grok,        &phimoe,     &olmoe,
+                                               &qwen2_moe,   &qwen3_moe,      &gpt_oss,     &deepseek,   &deepseek_v2,
+                                               &deepseek_v3, &glm4_moe,       &dots1,       &minimax_m2, &granitemoe,
+                                               &dbrx,        &ernie4_5_moe,   &hunyuan_moe, &llama4,     NULL };

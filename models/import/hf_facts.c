@@ -141,6 +141,24 @@ const struct json *hf_place_of(const struct hf_reader *r, size_t offset)
     return json_at_key(r->root, hf_name_of(r, offset));
 }
 
+int64_t hf_add_neurons(struct hf_reader *r, double weights)
+{
+    struct hf_facts *f = &r->facts;
+    const double neurons = weights / ((f->gated ? 3 : 2) * (double)f->hidden * (double)f->blocks);
+    const int64_t count = neurons < MOE_MAX_INNER ? (int64_t)fmax(neurons, 0) : MOE_MAX_INNER;
+    if (f->experts && !f->expert_inner)
+        f->expert_inner = f->inner;
+    f->inner += f->inner ? count : 0;
+    f->shared_inner = (f->shared_inner ? f->shared_inner : f->shared_experts * f->expert_inner) + count;
+    return count;
+}
+
+bool hf_require_types(struct hf_reader *r)
+{
+    const struct json *at;
+    return hf_require(r->root, "layer_types", &at, r->err);
+}
+
 bool hf_require_latent(const struct hf_reader *r)
 {
     const struct json *at;
@@ -251,7 +269,8 @@ static bool check_required(struct hf_reader *r)
     const struct hf_facts *f = &r->facts;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int64_t size = *(const int64_t *)(const void *)((const char *)f + sizes[i]);
-        bool follows = (sizes[i] == HF_FACT(inner) && f->inner_factor) || (sizes[i] == HF_FACT(heads) && f->no_heads);
+        bool follows = sizes[i] == HF_FACT(inner) ? f->inner_factor || (f->experts && f->expert_inner)
+                                                  : sizes[i] == HF_FACT(heads) && f->no_heads;
         bool structural =
             sizes[i] == HF_FACT(inner) || r->nested || f->no_required ? size > 0 : hf_is_given(r, sizes[i]);
         if (!follows && !structural) /* also where the file says null */

@@ -157,6 +157,11 @@ const struct json *hf_place_of(const struct hf_reader *r, size_t offset);
 bool hf_is_given(const struct hf_reader *r, size_t offset);
 /* That the file says how wide latent attention's narrow vector of keys and values is. */
 bool hf_require_latent(const struct hf_reader *r);
+/* Plans weights of all blocks together, which no kind of layer has, as neurons of the networks that all tokens pass.
+ * Gives how many each network gets. */
+int64_t hf_add_neurons(struct hf_reader *r, double weights);
+/* Weights of what chooses the tokens that are attended to, in all blocks; heads: of it, where the file says none. */
+bool hf_count_indexers(struct hf_reader *r, int64_t heads, double *weights);
 /* Fills in the facts from the file. */
 bool hf_read_facts(struct hf_reader *r);
 /* Rotary positions from the file's boxes of them: base, part and stretching. */
@@ -165,6 +170,10 @@ bool hf_read_rotation(struct hf_reader *r);
 bool hf_get_list(struct hf_reader *r, const char *key, int64_t count, const struct json **out);
 /* Numbers of blocks, however many; *out NULL: not given. */
 bool hf_get_numbers(struct hf_reader *r, const char *key, const struct json **out);
+/* Whether the block is among such numbers; list NULL: it is not. */
+bool hf_is_listed(const struct json *list, int64_t block);
+/* That the file says of each block which layer it has, for families whose pattern has no period. */
+bool hf_require_types(struct hf_reader *r);
 /* A dense network as the facts say it. */
 bool hf_fill_mlp(struct hf_reader *r, struct mlp_layer *m);
 /* The rank of a state space's steps: a number or "auto"; and a state space as the facts say it. */

@@ -109,6 +109,23 @@ FAMILY(gpt_neox) = {
     .read = read_neox,
 };
 
+/* ABEJA 2022: one after the other; only what the last block's attention gives has a bias. */
+static const struct hf_name neox_japanese_names[] = { HF_NAME("intermediate_multiple_size", SIZE, inner_factor),
+                                                      HF_NAME("rotary_emb_base", BASE, rope_base),
+                                                      { 0 } };
+static bool blocks_of_neox_japanese(struct hf_reader *r)
+{
+    r->blocks[r->facts.blocks - 1].attention.output_bias = true;
+    return true;
+}
+FAMILY(gpt_neox_japanese) = {
+    .type = "gpt_neox_japanese",
+    .class_name = "GPTNeoXJapaneseForCausalLM",
+    .names = neox_japanese_names,
+    .facts = { HF_GPT_FACTS, .activation = "gelu", .tied = true },
+    .blocks = blocks_of_neox_japanese,
+};
+
 /* Zhang et al. 2022: positions begin at 2. */
 static const struct hf_name opt_names[] = { HF_NAME("enable_bias", FLAG, qkv_bias),
                                             HF_NAME("enable_bias", FLAG, output_bias),
@@ -292,6 +309,27 @@ FAMILY(cohere2) = {
     .read = read_phi,
 };
 
+/* Cohere 2026: some blocks have no positions. */
+static bool read_compass(struct hf_reader *r)
+{
+    const struct json *boxes = hf_given(r->root, "rope_parameters");
+    if (!hf_expect_object(boxes, r->err))
+        return false;
+    if (boxes && !hf_given(boxes, "full_attention"))
+        hf_note(r, "blocks that see all tokens have no rotary positions, which changes neither shapes nor parameters: "
+                   "planned with them");
+    return read_phi(r);
+}
+FAMILY(cohere_compass) = {
+    .type = "cohere_compass_text",
+    .class_name = "CohereCompassForCausalLM",
+    .others = " cohere_compass ",
+    .names = cohere_names,
+    .facts = { COHERE_FACTS, .hidden = 8192, .blocks = 40, .heads = 64, .inner = 22528, .vocab = 256000,
+               .logit_scale = 0, .window = 4096 },
+    .read = read_compass,
+};
+
 /* Adler et al. 2024: squared ReLU without a gate. */
 static const struct hf_name nemotron_names[] = { ATTENTION_BIAS, HF_NAME("mlp_bias", FLAG, mlp_bias), { 0 } };
 FAMILY(nemotron) = {
@@ -328,7 +366,8 @@ FAMILY(biogpt) = {
                .position_offset = 2, .positions = 1024, .tied = true },
 };
 
-const struct hf_family *const hf_gpts[] = { &gpt2,     &gpt1,      &ctrl,       &jais2,    &bigcode, &gpt_neo,
-                                            &gptj,     &gpt_neox,  &opt,        &bloom,    &falcon,  &mpt,
-                                            &phi,      &persimmon, &starcoder2, &stablelm, &cohere,  &cohere2,
-                                            &nemotron, &xglm,      &biogpt,     NULL };
+const struct hf_family *const hf_gpts[] = {
+    &gpt2,   &gpt1,    &ctrl,     &jais2, &bigcode, &gpt_neo,           &gptj,           &gpt_neox,
+    &opt,    &bloom,   &falcon,   &mpt,   &phi,     &persimmon,         &starcoder2,     &stablelm,
+    &cohere, &cohere2, &nemotron, &xglm,  &biogpt,  &gpt_neox_japanese, &cohere_compass, NULL
+};

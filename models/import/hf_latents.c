@@ -1,9 +1,39 @@
-/* DeepSeek-AI 2026 (DeepSeek-V4): attention to a window and to compressed spans of tokens, whose queries and outputs
- * are made of narrow vectors and whose keys are the values of all heads; several streams between the blocks. */
+/* Latent attention with more around it than its kind of layer has: what chooses or compresses tokens, gates, several
+ * streams between the blocks. */
 #include "models/import/hf_facts.h"
+#include <stdio.h>
 #include <string.h>
 
 #define FAMILY(symbol) static const struct hf_family symbol
+
+bool hf_count_indexers(struct hf_reader *r, int64_t heads, double *weights)
+{
+    const struct hf_facts *f = &r->facts;
+    const struct json *own, *types;
+    const char *word = "";
+    int64_t width, count = 0;
+    if (!hf_get_count(r->root, "index_n_heads", heads, &heads, r->err) ||
+        !hf_get_count(r->root, "index_head_dim", heads ? 128 : 0, &width, r->err) ||
+        !hf_get_list(r, "indexer_types", f->blocks, &own) || !hf_get_list(r, "layer_types", f->blocks, &types))
+        return false;
+    for (int64_t i = 0; i < f->blocks; i++) {
+        bool some = true;
+        if (types && !json_string(json_at(types, (int)i), &word, r->err))
+            return false;
+        some &= !types || strcmp(word, "sliding_attention") != 0;
+        if (own && !json_string(json_at(own, (int)i), &word, r->err))
+            return false;
+        some &= !own || strcmp(word, "full") == 0;
+        count += some;
+    }
+    const double n = (double)heads, w = (double)width, h = (double)f->hidden;
+    const double from = f->query_rank ? (double)f->query_rank : h;
+    *weights = heads && width ? (double)count * (from * n * w + h * (w + n) + 2 * w) : 0;
+    return true;
+}
+
+/* ---- DeepSeek-AI 2026 (DeepSeek-V4): attention to a window and to compressed spans of tokens, whose queries and
+ * outputs are made of narrow vectors and whose keys are the values of all heads ---- */
 
 /* Sizes that no kind of layer has. */
 struct compressed {
@@ -129,4 +159,153 @@ FAMILY(deepseek_v4) = {
     .blocks = blocks_of_v4,
 };
 
-const struct hf_family *const hf_latents[] = { &deepseek_v4, NULL };
+/* ---- latent attention to tokens that an indexer chooses ---- */
+
+static const struct hf_name latent_names[] = { HF_NAME("attention_bias", ONLY_FALSE, qkv_bias), { 0 } };
+#define LATENT_FACTS                                                                                                   \
+    HF_LLAMA_FACTS, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true,                 \
+                    .dense_blocks = 1, .shared_experts = 1
+
+/* Tencent 2026 (Hunyuan 4): sinks, a gate of each element of what attention gives, several streams. */
+static bool read_hy_v4(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    double weights;
+    int64_t streams;
+    if (!hf_require_latent(r) || !hf_count_indexers(r, 16, &weights) ||
+        !hf_get_size(r->root, "hc_mult", 4, &streams, r->err))
+        return false;
+    if (streams > 64)
+        return json_fail(json_at_key(r->root, "hc_mult"), r->err, "expected at most 64 streams, found %lld",
+                         (long long)streams);
+    const double h = (double)f->hidden, n = (double)f->heads, s = (double)streams;
+    weights += (double)f->blocks * (h * n * (double)f->value_dim + n + 4 * (s * (s * h + 1) + 1));
+    const int64_t neurons = hf_add_neurons(r, weights);
+    f->last_inner = streams > 1 ? streams * streams / 2 : 0; /* what sums the streams behind the blocks */
+    hf_note(
+        r,
+        "its attention is planned over all tokens, without sinks; what chooses tokens, its gates and what joins the "
+        "%lld streams, %.0f weights, as %lld more neurons of each network; the streams' memory is left out",
+        (long long)streams, weights, (long long)neurons);
+    return true;
+}
+FAMILY(hy_v4) = {
+    .type = "hy_v4",
+    .class_name = "HYV4ForCausalLM",
+    .others = " hy_v4_vl hy_v4_vl_text ",
+    .names = latent_names,
+    .facts = { LATENT_FACTS, .epsilon = 1e-5, .positions = 262144 },
+    .read = read_hy_v4,
+};
+
+/* SK Telecom 2026 (A.X K2): gates made with the queries, of twice their narrow vector; gated norms. */
+static bool read_axk2(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    double weights;
+    int64_t rank;
+    if (!hf_require_latent(r) || !hf_count_indexers(r, 16, &weights) ||
+        !hf_get_size(r->root, "gated_norm_rank", 16, &rank, r->err))
+        return false;
+    const double h = (double)f->hidden, turned = (double)(f->plain_dim + f->turned_dim);
+    weights += (double)f->blocks *
+               ((double)f->query_rank * (double)f->heads * (turned + 2 * (double)f->value_dim) + 4 * (double)rank * h);
+    const int64_t neurons = hf_add_neurons(r, weights);
+    hf_note(
+        r,
+        "its attention is planned over all tokens; what chooses tokens and gates of queries, outputs and norms, %.0f "
+        "weights, as %lld more neurons of each network",
+        weights, (long long)neurons);
+    return true;
+}
+FAMILY(axk2) = {
+    .type = "axk2",
+    .class_name = "AXK2ForCausalLM",
+    .names = latent_names,
+    .facts = { LATENT_FACTS, .positions = 131072 },
+    .read = read_axk2,
+};
+
+/* rednote-hilab 2026 (dots3): windows in most blocks, whose latent attention has sizes of its own: in the library's
+ * files by the block's number, in released ones under names of their own. */
+static const struct hf_name dots3_names[] = { HF_NAME("attention_bias", ONLY_FALSE, qkv_bias),
+                                              HF_NAME("shared_experts_intermediate_size", COUNT, shared_inner),
+                                              HF_NAME("moe_shared_expert_intermediate_size", COUNT, shared_inner),
+                                              { 0 } };
+static bool read_dots3(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    double weights;
+    f->shared_inner *= f->shared_experts; /* of one; the file says how many */
+    if (!hf_require_latent(r) || !hf_require_types(r) || !hf_count_indexers(r, 64, &weights))
+        return false;
+    const int64_t neurons = hf_add_neurons(r, weights);
+    hf_note(r,
+            "its attention is planned over all tokens, also where it sees a window; what chooses tokens, %.0f "
+            "weights, as %lld more neurons of each network",
+            weights, (long long)neurons);
+    return true;
+}
+/* The latent attention of a block that sees a window. */
+static bool read_window(struct hf_reader *r, int64_t block, struct latent_attention_layer *a)
+{
+    const struct json *boxes = hf_given(r->root, "per_layer_config"), *own = NULL;
+    static const char *const forms[] = { "%lld", "%02lld", "%03lld" };
+    char key[24];
+    int64_t head_dim;
+    if (!hf_expect_object(boxes, r->err))
+        return false;
+    for (size_t i = 0; boxes && i < sizeof forms / sizeof *forms && !own; i++) {
+        snprintf(key, sizeof key, forms[i], (long long)block);
+        own = hf_given(boxes, key);
+    }
+    if (!hf_expect_object(own, r->err))
+        return false;
+    if (boxes)
+        return !own || (hf_get_size(own, "num_attention_heads", a->heads, &a->heads, r->err) &&
+                        hf_get_size(own, "q_lora_rank", a->query_rank, &a->query_rank, r->err) &&
+                        hf_get_size(own, "kv_lora_rank", a->kv_rank, &a->kv_rank, r->err) &&
+                        hf_get_size(own, "qk_nope_head_dim", a->plain_dim, &a->plain_dim, r->err) &&
+                        hf_get_size(own, "qk_rope_head_dim", a->rope_dim, &a->rope_dim, r->err) &&
+                        hf_get_size(own, "v_head_dim", a->value_dim, &a->value_dim, r->err));
+    return hf_get_size(r->root, "swa_num_attention_heads", 64, &a->heads, r->err) &&
+           hf_get_size(r->root, "swa_q_lora_rank", 1024, &a->query_rank, r->err) &&
+           hf_get_size(r->root, "swa_kv_lora_rank", 1024, &a->kv_rank, r->err) &&
+           hf_get_size(r->root, "swa_head_dim", 256, &head_dim, r->err) &&
+           hf_get_size(r->root, "swa_qk_nope_head_dim", 192, &a->plain_dim, r->err) &&
+           hf_get_size(r->root, "swa_v_head_dim", 128, &a->value_dim, r->err) &&
+           hf_get_count(r->root, "swa_qk_rope_head_dim", head_dim > a->plain_dim ? head_dim - a->plain_dim : 0,
+                        &a->rope_dim, r->err);
+}
+static bool blocks_of_dots3(struct hf_reader *r)
+{
+    const struct json *types;
+    const char *word;
+    double left_out = 0;
+    if (!hf_get_list(r, "layer_types", r->facts.blocks, &types))
+        return false;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        struct latent_attention_layer *a = &r->blocks[i].latent;
+        const struct json *at = json_at(types, (int)i);
+        if (!json_string(at, &word, r->err) || (strcmp(word, "sliding_attention") == 0 && !read_window(r, i, a)))
+            return false;
+        if (a->rope_dim % 2)
+            return json_fail(at, r->err, "rotary positions turn pairs: expected an even number of a head, found %lld",
+                             (long long)a->rope_dim);
+        left_out += (double)r->facts.hidden * (double)a->heads + (double)a->rope_dim;
+    }
+    hf_note(r, "left out: a gate for each head and a norm of what turns of the keys, %.0f weights in all", left_out);
+    return true;
+}
+FAMILY(dots3_note) = {
+    .type = "dots3_note_text",
+    .class_name = "Dots3NoteForCausalLM",
+    .others = " dots3_note ",
+    .names = dots3_names,
+    .facts = { LATENT_FACTS, .epsilon = 1e-5, .hidden = 5120, .blocks = 46, .heads = 128, .inner = 13824,
+               .vocab = 152064, .shared_inner = 1536, .rope_base = 8e7, .positions = 524288 },
+    .read = read_dots3,
+    .blocks = blocks_of_dots3,
+};
+
+const struct hf_family *const hf_latents[] = { &deepseek_v4, &hy_v4, &axk2, &dots3_note, NULL };

@@ -1,5 +1,6 @@
 /* Decoders with linear attention (Yang et al. 2025) in most blocks, and attention in the others. */
 #include "models/import/hf_facts.h"
+#include <math.h>
 #include <string.h>
 
 #define FAMILY(symbol) static const struct hf_family symbol
@@ -73,6 +74,67 @@ FAMILY(qwen3_next) = {
     .blocks = blocks_of_qwen,
 };
 
+/* Qwen Team 2026 (Qwen4): an indexer chooses what full attention sees; several streams, which narrow matrices mix. */
+static bool read_qwen4(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *tables = hf_given(r->root, "ple_layer_ids"), *types;
+    const char *word;
+    int64_t streams, rank, heads, keys, width, interval, full = 0;
+    if (tables && json_type(tables) == JSON_ARRAY && json_count(tables) > 0)
+        return json_fail(tables, r->err,
+                         "tables with a row for several tokens together cannot be planned: no kind of layer is that");
+    if (!hf_get_size(r->root, "hc_count", 4, &streams, r->err) ||
+        !hf_get_size(r->root, "hc_lowrank", 320, &rank, r->err) ||
+        !hf_get_count(r->root, "indexer_n_heads", 0, &heads, r->err) ||
+        !hf_get_count(r->root, "indexer_kv_heads", 1, &keys, r->err) ||
+        !hf_get_count(r->root, "indexer_head_dim", 0, &width, r->err) ||
+        !hf_get_size(r->root, "full_attention_interval", 4, &interval, r->err) ||
+        !hf_get_list(r, "layer_types", f->blocks, &types))
+        return false;
+    for (int64_t i = 0; types && i < f->blocks; i++) {
+        if (!json_string(json_at(types, (int)i), &word, r->err))
+            return false;
+        full += strcmp(word, "linear_attention") != 0;
+    }
+    if (!types)
+        full = f->blocks / interval;
+    const double h = (double)f->hidden, s = (double)streams, n = (double)f->blocks, w = (double)width;
+    const double mixed = 2 * s * h * (double)rank + s * h; /* of the streams: what reads them, and their norm */
+    const double choosing = width ? (double)full * (h * w * (double)(heads + keys) + 2 * w) : 0;
+    const double weights = n * (2 * (mixed + s * s * h) - 2 * h) + choosing;
+    const int64_t neurons = hf_add_neurons(r, weights);
+    f->last_inner = (int64_t)fmin((mixed - h) / (2 * h), MOE_MAX_INNER); /* what joins them behind the blocks */
+    hf_note(
+        r,
+        "its attention is planned over all tokens; what chooses tokens and joins the %lld streams, %.0f weights, as "
+        "%lld more neurons of each network; the streams' memory is left out",
+        (long long)streams, weights, (long long)neurons);
+    return true;
+}
+FAMILY(qwen4_exp) = {
+    .type = "qwen4_exp_text",
+    .class_name = "Qwen4ExpForCausalLM",
+    .others = " qwen4_exp ",
+    .names = qwen_names,
+    .facts = { QWEN_MOE_FACTS, .rope_part = 1, .hidden = 2048, .blocks = 40, .heads = 16, .vocab = 248320,
+               .experts = 512, .choices = 10 },
+    .read = read_qwen4,
+    .blocks = blocks_of_qwen,
+};
+
+/* Windows and full attention beside the delta rules. */
+static const struct hf_name lara_names[] = { ATTENTION_BIAS, { 0 } };
+FAMILY(lara_mini) = {
+    .type = "lara_mini",
+    .class_name = "LaraMiniForCausalLM",
+    .names = lara_names,
+    .facts = { QWEN_MOE_FACTS, .head_dim = 128, .rope_part = 1, .positions = 131072, .output_gate = false,
+               .kv_heads = 4, .shared_gate = false, .key_heads = 8, .value_heads = 16, .window = 512, .tied = true },
+    .read = hf_require_types,
+    .blocks = blocks_of_qwen,
+};
+
 /* OLMo Team 2026: norms of what full attention and its network give, of what the other blocks read. */
 static bool blocks_of_olmo(struct hf_reader *r)
 {
@@ -87,11 +149,10 @@ static bool blocks_of_olmo(struct hf_reader *r)
     }
     return true;
 }
-static const struct hf_name olmo_names[] = { ATTENTION_BIAS, { 0 } };
 FAMILY(olmo_hybrid) = {
     .type = "olmo_hybrid",
     .class_name = "OlmoHybridForCausalLM",
-    .names = olmo_names,
+    .names = lara_names,
     .facts = { HF_LLAMA_FACTS, .positions = 65536, .place = HF_ROTARY, .qk_norm = QK_NORM_WHOLE, .qk_kind = NORM_RMS,
                .key_heads = 30, .value_heads = 30, .key_width = 96, .value_width = 192, .conv = 4 },
     .blocks = blocks_of_olmo,
@@ -235,5 +296,5 @@ FAMILY(ling) = {
     .blocks = blocks_of_ling,
 };
 
-const struct hf_family *const hf_linears[] = { &qwen3_5,     &qwen3_5_moe, &qwen3_next, &olmo_hybrid,
-                                               &kimi_linear, &ling,        NULL };
+const struct hf_family *const hf_linears[] = { &qwen3_5,     &qwen3_5_moe, &qwen3_next, &qwen4_exp, &lara_mini,
+                                               &olmo_hybrid, &kimi_linear, &ling,       NULL };

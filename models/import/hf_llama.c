@@ -18,6 +18,69 @@ FAMILY(llama) = {
     .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 11008, .vocab = 32000 },
 };
 
+/* Wang et al. 2024: tokens of images are tokens like others. */
+static bool read_emu3(struct hf_reader *r)
+{
+    if (hf_given(r->top, "vq_config"))
+        hf_note(r, "left out: what makes tokens of images (vq_config), whose parameters are not counted");
+    return true;
+}
+FAMILY(emu3) = {
+    .type = "emu3_text_model",
+    .class_name = "Emu3ForCausalLM",
+    .others = " emu3 Emu3 ",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .hidden = 4096, .blocks = 32, .heads = 32, .kv_heads = 8,
+               .inner = 14336, .vocab = 184622, .rope_base = 1e6, .positions = 9216 },
+    .read = read_emu3,
+};
+
+/* Ye et al. 2024: differences of two softmaxes, each over half of the values. */
+static bool read_diffllama(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    hf_note(r,
+            "its differences of two softmaxes are planned as one attention, half of their work between tokens; left "
+            "out: four vectors that weigh them, %lld weights a block",
+            (long long)(4 * (f->head_dim ? f->head_dim : f->hidden / f->heads)));
+    return true;
+}
+FAMILY(diffllama) = {
+    .type = "diffllama",
+    .class_name = "DiffLlamaForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5 },
+    .read = read_diffllama,
+};
+
+/* Shi et al. 2024: values choose which tokens are attended to. */
+static bool read_doge(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const double heads = (double)(f->kv_heads ? f->kv_heads : f->heads);
+    const double width = (double)(f->head_dim ? f->head_dim : f->hidden / f->heads);
+    bool retrieved;
+    if (!hf_get_bool(r->root, "is_moe", false, &retrieved, r->err))
+        return false;
+    f->experts = 0; /* which the file names in any case */
+    if (retrieved)
+        return json_fail(
+            hf_given(r->root, "is_moe"), r->err,
+            "experts of one neuron each, which keys retrieve, cannot be planned: no kind of layer is that");
+    hf_note(r,
+            "left out: what chooses tokens by values and the weights of sums with the stream, %.0f weights a block; "
+            "attention is planned over all tokens",
+            heads * (heads * width + 1) + 2 * (double)f->hidden);
+    return true;
+}
+FAMILY(doge) = {
+    .type = "doge",
+    .class_name = "DogeForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
+    .read = read_doge,
+};
+
 FAMILY(mistral) = {
     .type = "mistral",
     .class_name = "MistralForCausalLM",
@@ -520,8 +583,9 @@ FAMILY(chatglm) = {
 };
 
 const struct hf_family *const hf_llamas[] = {
-    &llama,    &mistral,  &qwen,      &mllama,     &qwen2,       &qwen3,       &phi3,    &gemma,   &gemma2,   &gemma3,
-    &olmo,     &olmo2,    &olmo3,     &exaone,     &exaone4,     &granite,     &smollm3, &helium,  &seed_oss, &ernie4_5,
-    &hunyuan,  &apertus,  &arcee,     &vaultgemma, &granite_swa, &hyperclovax, &minicpm, &bitnet,  &cwm,      &eurobert,
-    &nanochat, &internlm, &internlm2, &internlm3,  &baichuan,    &glm,         &glm4,    &chatglm, NULL
+    &llama,       &emu3,        &diffllama, &doge,     &mistral,  &qwen,     &mllama,   &qwen2,    &qwen3,
+    &phi3,        &gemma,       &gemma2,    &gemma3,   &olmo,     &olmo2,    &olmo3,    &exaone,   &exaone4,
+    &granite,     &smollm3,     &helium,    &seed_oss, &ernie4_5, &hunyuan,  &apertus,  &arcee,    &vaultgemma,
+    &granite_swa, &hyperclovax, &minicpm,   &bitnet,   &cwm,      &eurobert, &nanochat, &internlm, &internlm2,
+    &internlm3,   &baichuan,    &glm,       &glm4,     &chatglm,  NULL
 };

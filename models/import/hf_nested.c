@@ -113,6 +113,8 @@ static const struct {
     { "qwen2_vl_vision", qwen2, true },
     { "qwen3_vl_vision", qwen3, true },
     { "qwen3_5_vision", qwen3, true },
+    { "qwen4_exp_vision", qwen3, true },
+    { "cohere_compass_vision", qwen3, true },
     { "qwen3_5_moe_vision", qwen3, true },
     { "qwen3_vl_moe_vision", qwen3, true },
     { "llama4_vision_model", llama4, true },

@@ -2,9 +2,11 @@
  * layers of as many weights and as much work. */
 #include "models/import/hf_facts.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define FAMILY(symbol) static const struct hf_family symbol
+#define ATTENTION_BIAS HF_NAME("attention_bias", FLAG, qkv_bias), HF_NAME("attention_bias", FLAG, output_bias)
 
 /* ---- De et al. 2024 (Griffin, RecurrentGemma): gated linear recurrences, windows of attention in every third ---- */
 
@@ -217,4 +219,147 @@ FAMILY(zamba2) = {
     .blocks = blocks_of_zamba,
 };
 
-const struct hf_family *const hf_recurrents[] = { &griffin, &rwkv, &zamba, &zamba2, NULL };
+/* ---- blocks that run several times ---- */
+
+enum { MOST_PASSES = 64 };
+struct passes {
+    int64_t first, looped, last; /* blocks before, inside and behind what is repeated */
+    int64_t count;
+};
+
+/* Gives the runs of a block one name, by which they share weights. */
+static bool share_block(struct hf_reader *r, struct hf_block *b, int64_t number)
+{
+    char *name = arena_alloc(&r->arena, 32, 1);
+    if (!name)
+        return fail_memory(r->err);
+    snprintf(name, 32, "block%lld", (long long)number + 1);
+    b->attention.head.shared = b->mlp.head.shared = name;
+    return true;
+}
+
+/* Makes room for as many blocks as run. */
+static bool resize_blocks(struct hf_reader *r, int64_t count, const char *key)
+{
+    const struct hf_block like = r->blocks[0];
+    if (count > (MODEL_MAX_LAYERS - 3) / 2)
+        return json_fail(json_at_key(r->root, key), r->err, "expected at most %d blocks over all passes, found %lld",
+                         (MODEL_MAX_LAYERS - 3) / 2, (long long)count);
+    r->facts.blocks = count;
+    r->blocks = arena_alloc(&r->arena, (size_t)count, sizeof *r->blocks);
+    if (!r->blocks)
+        return fail_memory(r->err);
+    for (int64_t i = 0; i < count; i++) {
+        r->blocks[i] = like;
+        r->blocks[i].fixed = true;
+    }
+    return true;
+}
+
+/* Dory 2026: attention and network count as two in the files; the middle blocks run twice, norms have no weights. */
+static bool read_dory_passes(struct hf_reader *r, struct passes *p, const struct json *types, int64_t *each)
+{
+    const char *second = "";
+    const struct json *at = types && json_count(types) > 1 ? json_at(types, 1) : NULL;
+    if (at && !json_string(at, &second, r->err))
+        return false;
+    *each = strcmp(second, "mlp") == 0 ? 2 : 1;
+    const int64_t blocks = r->facts.blocks / *each;
+    if (!hf_get_count(r->root, "n_input_layers", 8 * *each, &p->first, r->err) ||
+        !hf_get_count(r->root, "n_output_layers", 8 * *each, &p->last, r->err) ||
+        !hf_get_size(r->root, "n_recurrent_loops", 2, &p->count, r->err))
+        return false;
+    p->first /= *each;
+    p->last /= *each;
+    p->looped = blocks - p->first - p->last;
+    if (p->looped < 0 || p->count > MOST_PASSES)
+        return json_fail(
+            json_at_key(r->root, p->looped < 0 ? "n_output_layers" : "n_recurrent_loops"), r->err,
+            "expected at most %lld blocks before and behind those that are repeated, and at most %d passes",
+            (long long)blocks, MOST_PASSES);
+    return true;
+}
+static bool blocks_of_dory(struct hf_reader *r)
+{
+    struct passes p;
+    const struct json *types;
+    const char *word;
+    int64_t each, place = 0;
+    if (!hf_get_list(r, "layer_types", r->facts.blocks, &types) || !read_dory_passes(r, &p, types, &each) ||
+        !resize_blocks(r, p.first + p.count * p.looped + p.last, "n_recurrent_loops"))
+        return false;
+    for (int64_t i = 0; i < p.first + p.looped + p.last; i++) {
+        struct hf_block b = r->blocks[0];
+        const bool looped = i >= p.first && i < p.first + p.looped;
+        bool sliding = (i + 1) % 4 != 0;
+        if (types && !json_string(json_at(types, (int)(i * each)), &word, r->err))
+            return false;
+        if (types)
+            sliding = strcmp(word, "sliding_attention") == 0;
+        b.attention.sliding_window = sliding && r->facts.window < r->facts.positions ? r->facts.window : 0;
+        if (looped && !share_block(r, &b, i))
+            return false;
+        place = i < p.first + p.looped ? i : i + (p.count - 1) * p.looped;
+        for (int64_t k = 0; k < (looped ? p.count : 1); k++)
+            r->blocks[place + k * p.looped] = b;
+    }
+    hf_note(r,
+            "its middle %lld blocks run %lld times: memory counts most of the shared weights at each; its norms have "
+            "no weights and are planned with some, vectors that scale what they give are left out",
+            (long long)p.looped, (long long)p.count);
+    return true;
+}
+static const struct hf_name dory_names[] = { ATTENTION_BIAS, HF_NAME("mlp_bias", FLAG, mlp_bias), { 0 } };
+FAMILY(dory) = {
+    .type = "dory",
+    .class_name = "DoryForCausalLM",
+    .names = dory_names,
+    .facts = { HF_LLAMA_FACTS, .kv_heads = 4, .head_dim = 256, .positions = 8192, .output_gate = true, .window = 1024,
+               .output_norms = true, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
+    .blocks = blocks_of_dory,
+};
+
+/* Sapient 2026 (HRM-Text): two stacks of blocks take turns, the second after several passes of the first. */
+static bool blocks_of_hrm(struct hf_reader *r)
+{
+    int64_t turns, passes, stack;
+    if (!hf_get_size(r->root, "H_cycles", 2, &turns, r->err) || !hf_get_size(r->root, "L_cycles", 3, &passes, r->err))
+        return false;
+    if (turns > MOST_PASSES || passes > MOST_PASSES)
+        return json_fail(json_at_key(r->root, turns > MOST_PASSES ? "H_cycles" : "L_cycles"), r->err,
+                         "expected at most %d passes", MOST_PASSES);
+    /* Where the file does not say how many blocks a stack has, the number of blocks is that of one. */
+    if (!hf_get_size(r->root, "num_layers_per_stack", r->facts.blocks, &stack, r->err) ||
+        stack > (MODEL_MAX_LAYERS - 3) / 2)
+        return stack > 0 &&
+               json_fail(json_at_key(r->root, "num_layers_per_stack"), r->err, "expected at most %d blocks, found %lld",
+                         (MODEL_MAX_LAYERS - 3) / 2, (long long)stack);
+    if (!resize_blocks(r, turns * (passes + 1) * stack, "num_layers_per_stack"))
+        return false;
+    for (int64_t i = 0; i < 2 * stack; i++) {
+        struct hf_block b = r->blocks[0];
+        if (!share_block(r, &b, i))
+            return false;
+        for (int64_t turn = 0; turn < turns; turn++)
+            for (int64_t pass = i < stack ? 0 : passes; pass < (i < stack ? passes : passes + 1); pass++)
+                r->blocks[(turn * (passes + 1) + pass) * stack + i % stack] = b;
+    }
+    hf_note(r,
+            "its two stacks of %lld blocks run %lld and %lld times: memory counts most of the shared weights at each; "
+            "planned as one chain with backward passes of all, of which the file's model leaves some out; its norms "
+            "have no weights and are planned with some",
+            (long long)stack, (long long)(turns * passes), (long long)turns);
+    return true;
+}
+static const struct hf_name hrm_names[] = {
+    ATTENTION_BIAS, HF_NAME("mlp_bias", FLAG, mlp_bias), HF_NAME("embedding_scale", NUMBER, embedding_scale), { 0 }
+};
+FAMILY(hrm_text) = {
+    .type = "hrm_text",
+    .class_name = "HrmTextForCausalLM",
+    .names = hrm_names,
+    .facts = { HF_LLAMA_FACTS, .head_dim = 128, .output_gate = true },
+    .blocks = blocks_of_hrm,
+};
+
+const struct hf_family *const hf_recurrents[] = { &griffin, &rwkv, &zamba, &zamba2, &dory, &hrm_text, NULL };

@@ -102,7 +102,7 @@ static bool read_box(struct hf_reader *r, const struct json *box, const char *na
 
 static const struct json *box_of(const struct json *box)
 {
-    static const char *const types[] = { "full_attention", "main", "sliding_attention", "global" };
+    static const char *const types[] = { "full_attention", "main", "sliding_attention", "global", "hybrid" };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const struct json *inner = hf_given(box, types[i]);
         if (inner)

@@ -181,7 +181,6 @@ static bool set_state_blocks(struct hf_reader *r, const struct json *words, cons
         return false;
     for (int64_t i = 0; i < r->facts.blocks; i++) {
         bool attention = false;
-        int64_t number;
         if (words) {
             if (!json_string(json_at(words, (int)i), &word, r->err))
                 return false;
@@ -194,9 +193,7 @@ static bool set_state_blocks(struct hf_reader *r, const struct json *words, cons
                                  "planned",
                                  word);
         }
-        for (int k = 0; numbers && k < json_count(numbers); k++)
-            attention |= json_int(json_at(numbers, k), 0, MODEL_MAX_LAYERS, &number, NULL) && number == i;
-        if (attention)
+        if (attention || hf_is_listed(numbers, i))
             continue;
         r->blocks[i].mixer = HF_STATE_SPACE;
         r->blocks[i].state = state;
@@ -289,26 +286,25 @@ static bool is_convolution(struct hf_reader *r, const struct json *types, const 
                            bool *out)
 {
     const char *word;
-    int64_t number;
-    *out = types || numbers;
-    for (int k = 0; !types && numbers && k < json_count(numbers); k++)
-        *out &= !(json_int(json_at(numbers, k), 0, MODEL_MAX_LAYERS, &number, NULL) && number == i);
+    *out = numbers && !hf_is_listed(numbers, i);
     if (!types)
         return true;
     const struct json *at = json_at(types, (int)i);
     if (!json_string(at, &word, r->err))
         return false;
-    *out = strcmp(word, "full_attention") != 0;
+    *out = strcmp(word, "full_attention") != 0 && strcmp(word, "sliding_attention") != 0;
     return !*out || strcmp(word, "conv") == 0 || strcmp(word, "short_conv") == 0 ||
-           json_fail(at, r->err, "expected \"conv\" or \"full_attention\", found \"%.64s\"", word);
+           json_fail(at, r->err, "expected \"conv\", \"full_attention\" or \"sliding_attention\", found \"%.64s\"",
+                     word);
 }
 static bool blocks_of_lfm2(struct hf_reader *r)
 {
     const struct hf_facts *f = &r->facts;
     const struct json *types, *numbers;
     int64_t count = 0;
-    bool convolution;
-    if (!hf_get_numbers(r, "full_attn_idxs", &numbers) || !hf_get_list(r, "layer_types", f->blocks, &types))
+    bool convolution, biased;
+    if (!hf_get_numbers(r, "full_attn_idxs", &numbers) || !hf_get_list(r, "layer_types", f->blocks, &types) ||
+        !hf_get_bool(r->root, "conv_bias", false, &biased, r->err))
         return false;
     for (int64_t i = 0; i < f->blocks; i++) {
         struct attention_layer *a = &r->blocks[i].attention;
@@ -320,15 +316,17 @@ static bool blocks_of_lfm2(struct hf_reader *r)
         a->kv_heads = a->heads;
         a->head_dim = f->hidden / f->heads;
         a->qk_norm = QK_NORM_NONE;
+        a->qkv_bias = a->output_bias = biased;
         a->rope_base = 0;
+        a->rope_dim = 0;
         a->sliding_window = f->conv < f->positions ? f->conv : 0;
         count++;
     }
     if (count)
         hf_note(r,
                 "its gated convolutions over %lld tokens are planned as attention over so many, which has the same "
-                "matrices; %lld weights of the convolutions are left out",
-                (long long)f->conv, (long long)(count * f->hidden * f->conv));
+                "matrices; %.0f weights of the convolutions are left out",
+                (long long)f->conv, (double)count * (double)f->hidden * (double)(f->conv + biased));
     return true;
 }
 FAMILY(lfm2) = {
@@ -338,6 +336,49 @@ FAMILY(lfm2) = {
     .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .tied = true, .kv_heads = 8, .rope_base = 1e6, .positions = 128000,
                .conv = 3, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .inner = 12288 },
     .read = read_lfm2,
+    .blocks = blocks_of_lfm2,
+};
+
+static const struct hf_name lfm2_moe_names[] = { HF_NAME("conv_L_cache", SIZE, conv),
+                                                 HF_NAME("num_dense_layers", COUNT, dense_blocks),
+                                                 HF_NAME("use_expert_bias", FLAG, router_correction),
+                                                 HF_NAME("tie_embedding", FLAG, tied),
+                                                 { 0 } };
+FAMILY(lfm2_moe) = {
+    .type = "lfm2_moe",
+    .class_name = "Lfm2MoeForCausalLM",
+    .names = lfm2_moe_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .tied = true, .kv_heads = 8, .rope_base = 1e6, .positions = 128000,
+               .conv = 3, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .dense_blocks = 2,
+               .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true },
+    .read = hf_require_types,
+    .blocks = blocks_of_lfm2,
+};
+
+/* Liquid AI 2026 (LFM3): norms also of what layers give, windows in some blocks. */
+static const struct hf_name lfm3_names[] = { ATTENTION_BIAS,
+                                             HF_NAME("conv_L_cache", SIZE, conv),
+                                             HF_NAME("use_sandwich_norm", FLAG, output_norms),
+                                             HF_NAME("tie_embedding", FLAG, tied),
+                                             { 0 } };
+static bool read_lfm3(struct hf_reader *r)
+{
+    bool gated;
+    if (!hf_get_bool(r->root, "use_attention_gate", true, &gated, r->err))
+        return false;
+    if (gated)
+        hf_note(r, "left out: a gate for each head, %lld weights a block with attention",
+                (long long)(r->facts.hidden * r->facts.heads));
+    return hf_require_types(r);
+}
+FAMILY(lfm3) = {
+    .type = "lfm3",
+    .class_name = "Lfm3ForCausalLM",
+    .names = lfm3_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .tied = true, .kv_heads = 4, .head_dim = 128, .rope_base = 1e6,
+               .positions = 128000, .conv = 7, .output_norms = true, .window = 256, .qk_norm = QK_NORM_HEAD,
+               .qk_kind = NORM_RMS },
+    .read = read_lfm3,
     .blocks = blocks_of_lfm2,
 };
 
@@ -470,5 +511,5 @@ FAMILY(nemotron_h) = {
     .blocks = blocks_of_nemotron_h,
 };
 
-const struct hf_family *const hf_states[] = { &falcon_h1, &lfm2,          &mamba,      &mamba2, &jamba,
-                                              &bamba,     &granitehybrid, &nemotron_h, NULL };
+const struct hf_family *const hf_states[] = { &falcon_h1, &lfm2,  &lfm2_moe,      &lfm3,       &mamba, &mamba2,
+                                              &jamba,     &bamba, &granitehybrid, &nemotron_h, NULL };
