@@ -192,6 +192,7 @@ static void scale_type(struct node_type *type, int level_count, const struct cor
     device->matmul_efficiency *= by->speed[MECHANISM_PRODUCTS];
     device->attention_forward_efficiency *= by->speed[MECHANISM_ATTENTION];
     device->attention_backward_efficiency *= by->speed[MECHANISM_ATTENTION];
+    device->flash2_flops_per_s *= by->speed[MECHANISM_ATTENTION];
     device->memory_efficiency *= by->speed[MECHANISM_ELEMENTWISE];
     device->link_efficiency *= by->speed[MECHANISM_LINKS];
     device->link_pass_bytes_per_s *= by->speed[MECHANISM_LINKS];

@@ -301,7 +301,8 @@ START_TEST(rates_are_those_of_the_framework)
 {
     struct framework slow = framework_of(", \"compute_beside_transfers\": 2, \"transfers_beside_compute\": 1.5"),
                      share = framework_of(", \"attention_efficiency\": 0.2, \"attention_flops_per_s\": 3e9"),
-                     both = framework_of(", \"attention_efficiency\": 0.2, \"attention_flops_per_s\": 1e9");
+                     both = framework_of(", \"attention_efficiency\": 0.2, \"attention_flops_per_s\": 1e9"),
+                     flash2 = framework_of(", \"attends_by_flash2\": true");
     struct job job = job_open(&slow, 1, RECOMPUTE_NONE, DTYPE_BF16);
     struct durations durations;
     struct error err = { 0 };
@@ -326,6 +327,11 @@ START_TEST(rates_are_those_of_the_framework)
         ck_assert_double_eq_tol((double)cost_instr_ns(&job.world.facts, job.program, 0, instr), best * 5 / 2, 3);
         job.world.facts.framework = &both;
         ck_assert_double_eq_tol((double)cost_instr_ns(&job.world.facts, job.program, 0, instr), best * 5, 3);
+        job.world.facts.framework = &flash2; /* which the device runs as fast as anything, and then at a tenth */
+        device->flash2_flops_per_s = 0;
+        ck_assert_double_eq_tol((double)cost_instr_ns(&job.world.facts, job.program, 0, instr), best, 3);
+        device->flash2_flops_per_s = 5e8;
+        ck_assert_double_eq_tol((double)cost_instr_ns(&job.world.facts, job.program, 0, instr), best * 10, 3);
         seen++;
     }
     ck_assert_int_gt(seen, 0);

@@ -242,6 +242,8 @@ static double framework_stretch(const struct framework *framework, const struct 
     double rate = flops_rate(device, segment, phase, dtype, extents), most = rate;
     if (framework->attention_flops_per_s > 0)
         most = fmin(most, framework->attention_flops_per_s);
+    if (framework->attends_by_flash2 && device->flash2_flops_per_s > 0)
+        most = fmin(most, device->flash2_flops_per_s);
     if (framework->attention_efficiency > 0)
         most = fmin(most, framework->attention_efficiency * device->matmul_flops_per_s[dtype]);
     return fmax(rate / most, 1) * attention_stretch(framework, segment, extents);

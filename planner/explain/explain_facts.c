@@ -176,6 +176,7 @@ static void set_rates(struct node_type *type, const struct variation *v, int lev
         d->matmul_flops_per_s[i] *= v->matmul;
     d->attention_forward_efficiency *= v->attention / v->matmul;
     d->attention_backward_efficiency *= v->attention / v->matmul;
+    d->flash2_flops_per_s *= v->attention;
     d->vector_flops_per_s *= v->vector;
     d->memory_bytes_per_s *= v->vector;
     d->memory_bytes += more_bytes;

@@ -67,8 +67,9 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         hash = hash_i64(hash, integers[i]);
     /* what came to devices later has a say where it is given, so that plans for others stay as they are */
-    const double later[] = { d->matmul_flops_per_s[DTYPE_NVFP4], d->fp8_matmul_efficiency, d->nvfp4_matmul_efficiency,
-                             d->link_pass_bytes_per_s, (double)d->link_mesh_devices };
+    const double later[] = { d->matmul_flops_per_s[DTYPE_NVFP4], d->fp8_matmul_efficiency,
+                             d->nvfp4_matmul_efficiency,         d->link_pass_bytes_per_s,
+                             (double)d->link_mesh_devices,       d->flash2_flops_per_s };
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         if (later[i] > 0)
             hash = hash_double(hash_i64(hash, (int64_t)i), later[i]);

@@ -31,6 +31,7 @@ struct device_type {
     double matmul_efficiency; /* of the peak that large matmuls reach without a profile; with its source */
     double fp8_matmul_efficiency, nvfp4_matmul_efficiency;              /* of their own peaks; 0: the same */
     double attention_forward_efficiency, attention_backward_efficiency; /* of the same peak */
+    double flash2_flops_per_s; /* what kernels of FlashAttention-2 reach at most, where others do better; 0: none do */
     int matmul_tile, compute_units; /* output tile edge; units that each work on one tile (SMs). 0 units: unknown */
     double vector_flops_per_s;
     double memory_bytes_per_s, memory_efficiency;

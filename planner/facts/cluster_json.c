@@ -37,6 +37,9 @@ static const struct json_field device_table[] = {
       .doc = "share of the peak that attention reaches forward" },
     { "attention_backward_efficiency", FIELD_DOUBLE, DEVICE_AT(attention_backward_efficiency), .required = true,
       FRACTION, .doc = "share of the peak that attention reaches backward" },
+    { "flash2_flops_per_s", FIELD_DOUBLE, DEVICE_AT(flash2_flops_per_s), RATE,
+      .doc =
+          "the most that FlashAttention-2 reaches, where other kernels do better; absent: it is what attention has" },
     { "matmul_tile", FIELD_INT, offsetof(struct device_text, tile), .min = 1, .max = 4096,
       .doc = "edge of a matmul's output tile" },
     { "compute_units", FIELD_INT, offsetof(struct device_text, units), .min = 0, .max = 1e6,

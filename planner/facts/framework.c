@@ -52,6 +52,8 @@ static const struct json_field table[] = {
       .doc = "the most that its fused attention reaches on any device; absent: the device's own efficiencies alone" },
     { "attention_efficiency", FIELD_DOUBLE, AT(attention_efficiency), .min = 0.01, .max = 1,
       .doc = "likewise, of the device's peak" },
+    { "attends_by_flash2", FIELD_BOOL, AT(attends_by_flash2),
+      .doc = "attention is FlashAttention-2 where the device has no kernels that PyTorch puts before it" },
     { "attention_tile", FIELD_INT, AT(attention_tile), .min = 0, .max = 65536,
       .doc =
           "queries and keys that its attention computes at once: a sliding window takes so many keys more; absent: 0" },

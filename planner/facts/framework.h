@@ -44,6 +44,7 @@ struct framework {
     int host_waits;               /* enum host_waits */
     double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
     double attention_efficiency;  /* likewise, of the device's peak */
+    bool attends_by_flash2;       /* its attention is FlashAttention-2: see struct device_type */
     int64_t attention_tile;       /* keys and queries that they compute at once; 0: windows cost what they count */
     int64_t attention_head_width; /* w, where heads of width d reach (d / (d + w)) / (128 / (128 + w)) of what heads of
                                      128 do; 0: as much */
