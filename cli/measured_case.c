@@ -152,7 +152,8 @@ static bool choose_dtype(struct measured_case *out, struct mapping *m)
     const char *dtype = m->run->dtype;
     if (!strcmp(dtype, "tf32"))
         return fail(m->why, "dtype tf32");
-    bool half = begins_with(m->device, "v100") || is_run_by(m->run, "Megatron-DeepSpeed");
+    bool lacks_bf16 = begins_with(m->device, "v100") || !strcmp(m->device, "t4");
+    bool half = lacks_bf16 || is_run_by(m->run, "Megatron-DeepSpeed");
     out->dtype = is_one_of(dtype, fp8) ? "fp8" : *dtype ? dtype : half ? "fp16" : "bf16";
     return true;
 }

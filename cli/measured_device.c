@@ -18,6 +18,7 @@ static const struct {
     { "A100-40GB", "a100-sxm-40" },
     { "A100-SXM (DGX-A100)", "a100-sxm-40" }, /* as first sold: devices of 80 GB came in November 2020 */
     { "A100", "a100-sxm-80" },
+    { "A6000", "rtx-a6000" },
     { "H100-96GB", "h100-grand-teton" },
     { "H100-94/95GB", "h100-grand-teton" },
     { "H100-80GB-PCIe", "h100-pcie" },
@@ -49,11 +50,12 @@ static bool word_ends(const char *at)
     return !isalnum((unsigned char)*at) || (tolower((unsigned char)*at) == 'g' && tolower((unsigned char)at[1]) == 'b');
 }
 
-static const char *find_named(const char *words, const struct catalogue_entry *catalogue, int count)
+/* alone: the words are no more than the name. */
+static const char *find_named(const char *words, const struct catalogue_entry *catalogue, int count, bool alone)
 {
     for (int i = 0; i < count; i++) {
         size_t length = begins_so(words, catalogue[i].name);
-        if (length > 0 && word_ends(words + length))
+        if (length > 0 && (alone ? words[length] == '\0' : word_ends(words + length)))
             return catalogue[i].name;
     }
     return NULL;
@@ -99,11 +101,12 @@ static const char *find_first_word(const char *words, const struct catalogue_ent
 const char *measured_device(const char *words, const struct catalogue_entry *catalogue, int count)
 {
     const char *found = discover_device(words);
+    found = found ? found : find_named(words, catalogue, count, true);
     if (!found && is_another(words))
         return NULL;
     while (!found && *words) {
         size_t length = strcspn(words, " -_");
-        found = find_named(words, catalogue, count);
+        found = find_named(words, catalogue, count, false);
         found = found ? found : find_spelled(words);
         found = found ? found : find_first_word(words, catalogue, count);
         if (strcspn(words, "0123456789") < length)

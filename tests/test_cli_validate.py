@@ -40,7 +40,7 @@ ASKED = {
 BESIDE = {"gpt-zero": 2 * 10**9 + 3 * 2**30, "bloom-omni": 2 * 10**9 + 3 * 2**30}
 BUFFERS = {"megatron-lm-te": 2**26, "megatron-lm-unfused": 2**26, "megatron-deepspeed": 2 * 10**9, "megatron-deepspeed-blocking": 2 * 10**9}  # by framework
 SKIPPED = {
-    "gpt-cards": "no device RTX-5090-32GB in the catalogue (\"cleave devices\" lists what is)", "gpt-bad": "quality check or BAD", "gpt-unmeasured": "row lacks a measurement",
+    "gpt-cards": "no device RTX-5080-16GB in the catalogue (\"cleave devices\" lists what is)", "gpt-bad": "quality check or BAD", "gpt-unmeasured": "row lacks a measurement",
     "llama-odd": "estimate refused: plan: schedule interleaved: expected at least as many micro-batches as the 2 "
                  "stages, found 1",
     "llama-nodes": "devices do not fill whole nodes", "llama-degrees": "tp*pp*cp*dp is not the number of devices",
@@ -55,8 +55,9 @@ DEVICES = [("A100-40GB-PCIe", "a100-pcie-40", "", "bf16"), ("A100-80GB-PCIe", "a
            ("MI300X", "mi300x", "", "bf16"), ("V100-16GB", "v100-sxm2-16", "", "fp16"), ("V100-32GB-SXM3", "v100-sxm3-32", "", "fp16"),
            ("V100-32GB", "v100-sxm2-32", "fp32", "fp32"), ("RTX 4090", "rtx4090", "", "bf16"), ("NVIDIA GeForce RTX-3090-24GB", "rtx3090", "", "bf16"), ("NVIDIA L40S", "l40s", "", "bf16"),
            ("L4 24GB", "l4", "", "bf16"), ("A10G", "a10g", "", "bf16"), ("A100-SXM4-40GB", "a100-sxm-40", "", "bf16"), ("H100 PCIe", "h100-pcie", "", "bf16"), ("GH200 480GB", "gh200-96", "", "bf16"),
-           ("AMD Instinct MI325X", "mi325x", "", "bf16"), *((path.stem, path.stem, "fp32", "fp32") for path in sorted((ROOT / "planner/facts/devices").glob("*.json")))]
-UNKNOWN_DEVICES = "A6000", "RTX A6000", "V100", "NVIDIA", "RTX A1000", "A100X", "RTX 4090 Laptop GPU", "GeForce RTX 3090 Max-Q", "L4 (mobile)", "H100 NVL"
+           ("AMD Instinct MI325X", "mi325x", "", "bf16"), ("A6000", "rtx-a6000", "", "bf16"), ("H100 NVL", "h100-nvl", "", "bf16"), ("H20", "h20", "", "bf16"),
+           ("H800", "h800-sxm", "", "bf16"), ("Tesla T4", "t4", "", "fp16"), *((path.stem, path.stem, "fp32", "fp32") for path in sorted((ROOT / "planner/facts/devices").glob("*.json")))]
+UNKNOWN_DEVICES = "A5000", "RTX A5000", "V100", "NVIDIA", "RTX A1000", "A100X", "RTX 4090 Laptop GPU", "GeForce RTX 3090 Max-Q", "L4 (mobile)", "H200 NVL"
 # The columns that a row cannot do without, and what it took.
 NEEDED = {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 2, "ffn_kind": "gelu", "ffn_hidden": 256, "vocab": 512, "seq_len": 64, "gpu": "A100", "n_gpus": 2,
           "gpus_per_node": 8, "tp": 1, "pp": 1, "dp": 2, "micro_batch": 1, "global_batch": 4, "step_time_s": .01}
