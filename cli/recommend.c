@@ -391,6 +391,7 @@ static bool read_model(struct asking *q, const char *model, struct error *err)
         return false;
     q->flops = estimate_model_flops(graph);
     q->r.model = q->in.model;
+    q->r.own_prices = !q->a->space.target && !q->a->space.framework;
     q->r.batch = graph->batch;
     q->r.sequence = graph->sequence;
     q->tokens_of_step = (double)graph->batch * (double)graph->sequence;

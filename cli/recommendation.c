@@ -166,6 +166,9 @@ void recommendation_print(const struct cli *cli, const struct recommendation *r,
     if (counts[VERDICT_UNTRIED] > 0)
         fprintf(cli->out, "; for %d there was no time left", counts[VERDICT_UNTRIED]);
     fprintf(cli->out, "\n");
+    if (r->own_prices)
+        fprintf(cli->talk, "prices are of plans that cleave run itself executes; --target NAME has a framework's, and "
+                           "plans that it can be told\n");
     if (r->best >= 0)
         fprintf(cli->talk, "next: cleave plan %s --cluster %s -o plan.json\n", job, r->offers[r->best].cluster);
 }

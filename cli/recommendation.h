@@ -32,6 +32,7 @@ enum { MOST_OFFERS = 1024 };
 struct recommendation {
     struct arena arena;
     const struct model *model;
+    bool own_prices; /* of what cleave runs itself: no framework or target was given */
     int64_t batch, sequence;
     double tokens;         /* to train on; 0: a step is asked about */
     double target_s;       /* of the whole, or of a step; 0: none */

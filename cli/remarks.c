@@ -196,6 +196,26 @@ static void remark_updates(const struct remarks *to, const struct inputs *in, co
                in->facts.framework->name, in->facts.framework->host_updates_per_s);
 }
 
+/* A name alone does not tell the years that its facts are of. */
+static void remark_framework(const struct remarks *to, const struct framework *framework)
+{
+    if (framework && framework->superseded_by)
+        remark(to, "old_framework", "these are prices of %s: what is released today is --framework %s",
+               framework->description, framework->superseded_by);
+}
+
+/* Says what waits for the host, where that is much of the step. */
+static void remark_issue(const struct remarks *to, const struct prediction *p)
+{
+    enum { MUCH_SHARE = 5 };
+    char time[TEXT_NUMBER_BYTES];
+    if (p->breakdown_ns[TIME_ISSUE] * MUCH_SHARE > p->step_ns)
+        remark(to, "issue",
+               "for %s of the step devices wait until their host has issued the next kernels (issue): larger "
+               "micro-batches, fewer experts on a rank and CUDA graphs shorten that",
+               text_duration_ns(time, p->breakdown_ns[TIME_ISSUE]));
+}
+
 /* Says what the runs of calibrations that are like the job tell of its step. */
 static void remark_like_runs(const struct remarks *to, const struct inputs *in, const struct plan *plan,
                              const struct prediction *p)
@@ -216,7 +236,9 @@ static void remark_like_runs(const struct remarks *to, const struct inputs *in, 
 static bool say_all(const struct remarks *to, const struct inputs *in, const struct plan *plan,
                     const struct prediction *prediction, struct error *err)
 {
+    remark_framework(to, in->facts.framework);
     remark_dtype(to, in, plan);
+    remark_issue(to, prediction);
     remark_heads(to, in->model, in->graph, plan);
     remark_vocabulary(to, in, plan);
     remark_reserve(to, in);

@@ -391,6 +391,17 @@ static bool read_precision(struct launch_read *out, struct settings *settings, b
     return true;
 }
 
+/* What DeepSpeed counts for each rank of a tensor group is one sequence to whoever counts what differs. */
+static bool say_copies(struct launch_read *out, struct arena *arena, struct error *err)
+{
+    char words[160];
+    int length =
+        snprintf(words, sizeof words, "train_batch_size (of %lld sequences: each rank of autotp counts its copy)",
+                 (long long)out->launch.batch);
+    return out->launch.tensor == 1 || !out->says_batch ||
+           launch_read_add_unknown(out, arena, words, (size_t)length, err);
+}
+
 /* DeepSpeedConfig._set_batch_related_parameters() and _batch_assertion(), for which tensor-parallel ranks, which read
  * the same sequences, count like any others. */
 static bool read_batch(struct launch_read *out, struct settings *settings, const struct trainer_said *said,
@@ -563,7 +574,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     out->beyond = out->quantizes_experts ? client : client + 1;
     out->ignored_count += deepspeed_take_ignored(&settings, (int)launch->zero, json);
     return settings_say_something(&settings, expected, err) &&
-           (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err));
+           (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&
+           (settings_take(&settings, "x-cleave.devices") || say_copies(out, settings.arena, err));
 }
 
 const struct target target_deepspeed = {

@@ -116,8 +116,11 @@ static void describe_networks(struct described *d, const struct megatron_args *a
     d->moe.shared_gate = args->shared_gate;
     d->moe.gate_scale = args->gate_scale > 0 ? args->gate_scale : 1;
     d->moe.balance = strcmp(args->balancing, "none") == 0 ? 0 : args->balance;
-    d->moe.dropless = !(args->capacity > 0);
-    d->moe.capacity_factor = args->capacity > 0 ? args->capacity : 2; /* as importers of such models have it */
+    /* without padding what is chosen is computed, up to the capacity, and the host waits to learn how much that is
+     * (megatron/core/transformer/moe/token_dispatcher.py) */
+    bool padded = args->capacity > 0 && args->padded_capacity;
+    d->moe.dropless = !padded;
+    d->moe.capacity_factor = padded ? args->capacity : 2; /* 2: as importers of such models have it */
     d->moe.norm = d->mlp.norm;
     d->moe.norm_epsilon = args->norm_epsilon;
 }

@@ -200,6 +200,7 @@ static void set_experts(struct megatron_args *args, struct arena *arena, const s
     args->balancing = f->balance > 0 ? "seq_aux_loss" : "none";
     args->balance = f->balance;
     args->capacity = f->dropless ? 0 : f->capacity_factor;
+    args->padded_capacity = !f->dropless;
     args->grouped_gemm = true;
     args->dispatcher = "alltoall";
     if (p->mlp)

@@ -79,6 +79,8 @@ bool megatron_check(const struct megatron_args *a, const char *name, struct erro
           "--fp8-recipe is blockwise, custom, delayed, mxfp8 or tensorwise" },
         { !is_among(a->dispatcher, dispatchers), "experts",
           "--moe-token-dispatcher-type is allgather, alltoall or flex" },
+        { a->padded_capacity && !(a->capacity > 0), "experts",
+          "--moe-pad-expert-input-to-capacity needs --moe-expert-capacity-factor" },
         { a->latent && a->grouped_query, "attention",
           "--group-query-attention and --multi-latent-attention exclude each other" },
         { a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0, "attention",

@@ -369,12 +369,18 @@ def not_priced(folder):
                            ("--no-bias-swiglu-fusion", "--no-bias-swiglu-fusion"), ("--nccl-ub", "--nccl-ub"),
                            ("--hidden-dropout 0.1 --attention-dropout 0.0", "--hidden-dropout 0.1\n"), ("--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping"),
                            ("--num-experts 8 --expert-model-parallel-size 8 --moe-token-dispatcher-type flex", "--moe-token-dispatcher-type flex (alltoall is priced"),
+                           ("--num-experts 8 --moe-expert-capacity-factor 1.25", "--moe-expert-capacity-factor (without --moe-pad-expert-input-to-capacity"),
+                           ("--num-experts 8 --moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity", None),
+                           ("--cuda-graph-impl local --cuda-graph-scope full_iteration", "--cuda-graph-impl local (priced without graphs, but where cleave estimate has"),
+                           ("--cuda-graph-impl transformer_engine --cuda-graph-scope attn mlp", "--cuda-graph-impl transformer_engine (priced without graphs: "),
+                           ("--overlap-moe-expert-parallel-comm", "--overlap-moe-expert-parallel-comm (priced without"),
                            ("--data-parallel-sharding-strategy optim_grads_params", "--data-parallel-sharding-strategy optim_grads_params"),
                            ("--attention-backend flash --transformer-impl transformer_engine", None)):
         code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
         check(f"not priced: {words}", code == 0 and (f"not understood: {unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
     for words, expected in (("--fp8-format e5", "--fp8-format is e4m3 or hybrid"), ("--fp8-format hybrid --fp8-recipe block", "--fp8-recipe is blockwise, custom"),
-                            ("--moe-token-dispatcher-type deepep", "is allgather, alltoall or flex")):
+                            ("--moe-token-dispatcher-type deepep", "is allgather, alltoall or flex"),
+                            ("--num-experts 8 --moe-pad-expert-input-to-capacity", "--moe-pad-expert-input-to-capacity needs --moe-expert-capacity-factor")):
         code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
         check(f"refused: {words}", code == 2 and expected in err, (code, err))
     code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + "--num-distributed-optimizer-instances 2", "--cluster", "1x8:h100-sxm")

@@ -18,6 +18,8 @@ static const struct json_field table[] = {
     { "like", FIELD_STRING, AT(like),
       .doc = "the framework whose numbers hold where this file has none; that one may not name another" },
     { "from_memory", FIELD_STRING, AT(from_memory), .doc = "the numbers that were not seen in a source" },
+    { "superseded_by", FIELD_STRING, AT(superseded_by),
+      .doc = "the framework that has what is released today, where this one is of years ago" },
     { "issue_kernel_ns", FIELD_INT, AT(issue_kernel_ns), ISSUE_NS,
       .doc = "time of the host to issue one computation, with all kernels that it is made of; a device that is faster "
              "waits. Absent: the device never waits for the host" },
@@ -206,7 +208,7 @@ bool framework_read(struct framework *out, struct arena *arena, const char *name
     if (like)
         framework = *like;
     framework.name = name;
-    framework.like = framework.from_memory = NULL;
+    framework.like = framework.from_memory = framework.superseded_by = NULL;
     framework.hash = hash_bytes(framework.hash, text, length);
     if (!json_parse(&doc, name, text, length, err))
         return false;

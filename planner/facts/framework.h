@@ -32,6 +32,7 @@ struct framework {
     const char *name, *description, *source;
     const char *like;          /* the framework whose numbers hold where this one has none; NULL: none */
     const char *from_memory;   /* which of the numbers were not seen in a source; NULL: none */
+    const char *superseded_by; /* the framework that has what is released today; NULL: this one */
     int64_t issue_kernel_ns;   /* of the host, to issue one instruction of the compute lane */
     int64_t issue_transfer_ns; /* and one of any other lane: a collective, a message, a copy */
     int64_t issue_rank_ns;     /* and for each rank of a collective's group, beside issue_transfer_ns */
@@ -55,8 +56,8 @@ struct framework {
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     struct unfused_bytes clamp, expert_bias; /* of an element that a clamped gate or an expert's last product gives */
-    struct unfused_bytes adapter_scale; /* of one that an adapter gives */
-    bool recomputes_blocks;                              /* what it calls full recomputation is RECOMPUTE_BLOCK */
+    struct unfused_bytes adapter_scale;      /* of one that an adapter gives */
+    bool recomputes_blocks;                  /* what it calls full recomputation is RECOMPUTE_BLOCK */
     const char *selective_keeps; /* of what it calls selective recomputation: the operators that are kept of a block
                                     that runs again; NULL: RECOMPUTE_SELECTIVE */
     uint64_t kept_operators;     /* the same, as models/operators.h has it */
