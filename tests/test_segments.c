@@ -16,10 +16,13 @@ static void check_dim(const struct segment *segment, enum axis_tag tag, int64_t 
                   a->grain == segment->arguments.channels_per_group);
     else if (segment->arguments.group && a->tag == TAG_SEQUENCE && size != a->size)
         ck_assert(size * segment->arguments.group == a->size && a->grain == segment->arguments.group);
+    else if (segment->kernel == KERNEL_JOIN && a->tag == TAG_HEAD_DIM && size != a->size)
+        ck_assert(size < a->size && a->fixed); /* parts of a head lie one behind the other */
     else
         ck_assert_int_eq(size, a->size);
     if (tag != TAG_COUNT) /* weights carry no tags; the columns of a square matrix are split as those of an mlp */
         ck_assert(tag == a->tag || (tag == TAG_SEQUENCE && a->tag == TAG_KEY) ||
+                  (tag == TAG_NONE && a->fixed) || /* features of a latent, which nothing splits */
                   (tag == TAG_HIDDEN && a->tag == TAG_FFN &&
                    (segment->kernel == KERNEL_MATMUL || segment->arguments.window.height > 0)) ||
                   (tag == TAG_FFN &&
@@ -66,18 +69,19 @@ static void check_folds(const struct graph *graph, const struct segment *segment
     }
 }
 
-static void check_masks(const struct segment *segment)
+static void check_masks(const struct graph *graph, const struct segment *segment)
 {
     const struct kernel_facts *facts = &kernel_facts[segment->kernel];
     if (segment->kernel == KERNEL_OPAQUE)
         return;                                                             /* may save nothing and hold no weight */
     int in_most = segment->kernel == KERNEL_MATMUL ? 2 : segment->in_count; /* counts may be absent */
     ck_assert_int_eq((facts->input_reads_in | facts->weight_reads_in) >> in_most, 0);
-    bool may_keep = segment->kernel == KERNEL_ATTENTION || segment->kernel == KERNEL_SUM_EXP ||
-                    segment->kernel == KERNEL_RMS_NORM || facts->gates; /* one output more, where a framework does */
+    bool may_keep = facts->attends || segment->kernel == KERNEL_SUM_EXP || segment->kernel == KERNEL_RMS_NORM ||
+                    facts->gates; /* one output more, where a framework does */
     ck_assert_int_eq((facts->input_reads_out | facts->weight_reads_out) >> (segment->out_count + may_keep), 0);
     ck_assert_int_eq((facts->input_reads_weight | facts->weight_reads_weight) >> segment->weight_count, 0);
-    ck_assert(segment->weight_count == 0 || facts->has_backward_weight);
+    for (int i = 0; i < segment->weight_count; i++) /* what corrects a router is moved by rule, not by a gradient */
+        ck_assert(graph->weights[segment->weight[i].id].frozen || facts->has_backward_weight);
 }
 
 START_TEST(operands_agree_with_axes)
@@ -91,7 +95,7 @@ START_TEST(operands_agree_with_axes)
             check_values(graph, segment, segment->out, segment->out_count);
             check_weights(graph, segment);
             check_folds(graph, segment);
-            check_masks(segment);
+            check_masks(graph, segment);
         }
         graph_free(graph);
         model_free(model);
