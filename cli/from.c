@@ -31,58 +31,6 @@ static bool find_source(const struct target **out, const char *name, struct erro
     return false;
 }
 
-/* A launch, or what it names: of the words of a long one several copies would be made. */
-static bool launch_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
-{
-    enum { MOST_BYTES = 8 << 20 }; /* nobody wrote one of a hundredth of these */
-    return inputs_text(in, path, text, length, err) &&
-           (*length <= MOST_BYTES ||
-            fail(err, "%s: expected a launch or settings of at most %d bytes, found %zu", path, MOST_BYTES, *length));
-}
-
-/* Files that a launch names lie where it does, or where it is started from, here; what was typed names them from
- * here. */
-struct beside {
-    struct launch_beside way;
-    struct inputs *in;
-    const char *launch;     /* its path; NULL: it was typed */
-    const char **elsewhere; /* gets the path of the first that does not lie in the launch's folder */
-};
-
-/* Whether both lie below the folder that the command runs in, as in the project's that has the launch; nothing hidden
- * does, since a stranger's launch must not show what is private there. */
-static bool are_both_here(const char *one, const char *other)
-{
-    char *here = realpath(".", NULL), *first = realpath(one, NULL), *second = realpath(other, NULL);
-    size_t length = here ? strlen(here) : 0;
-    bool good = here && first && second && strncmp(first, here, length) == 0 && strncmp(second, here, length) == 0 &&
-                first[length] == '/' && second[length] == '/' && !strstr(first + length, "/.");
-    free(here);
-    free(first);
-    free(second);
-    return good;
-}
-
-static bool read_beside(const struct launch_beside *way, struct arena *arena, const char *name, const char **text,
-                        size_t *length, bool *elsewhere, struct error *err)
-{
-    const struct beside *beside = (const struct beside *)way;
-    struct text path = { 0 };
-    const char *slash = beside->launch && name[0] != '/' ? strrchr(beside->launch, '/') : NULL;
-    if (slash)
-        text_printf(&path, "%.*s", (int)(slash + 1 - beside->launch), beside->launch);
-    text_printf(&path, "%s", name);
-    const char *kept = path.failed ? NULL : arena_strndup(arena, path.data, path.length);
-    text_free(&path);
-    if (kept && slash && access(kept, F_OK) != 0 && access(name, R_OK) == 0)
-        kept = name; /* as whoever starts the launch from here finds it */
-    *elsewhere = kept && beside->launch && inputs_are_elsewhere(kept, beside->launch) &&
-                 !(kept == name && are_both_here(name, beside->launch));
-    if (*elsewhere && !*beside->elsewhere) /* the next may be named by what stands there */
-        *beside->elsewhere = kept;
-    return kept ? launch_text(beside->in, kept, text, length, err) : fail_memory(err);
-}
-
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
 {
     const char *text = launch, *script = NULL, *before = NULL;
@@ -99,7 +47,7 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
         launch = script;
         is_file = true;
     }
-    if (is_file && !launch_text(in, launch, &text, &length, err))
+    if (is_file && !beside_text(in, launch, &text, &length, err))
         return false;
     if (script) { /* on its first line, so that places stay */
         size_t more = strlen(before);
@@ -111,23 +59,22 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
         text = whole;
         length += more;
     }
-    const char *elsewhere = NULL;
-    struct beside beside = { { read_beside }, in, is_file && strcmp(launch, "-") != 0 ? launch : NULL, &elsewhere };
+    struct beside beside = beside_of(in, is_file && strcmp(launch, "-") != 0 ? launch : NULL, &from->seen);
     from->read.beside = &beside.way;
     bool good = from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
     from->read.beside = NULL;
     size_t own = strlen(launch);
     bool says_place = strncmp(err->message, launch, own) == 0 && err->message[own] == ':' &&
                       err->message[own + 1] >= '0' && err->message[own + 1] <= '9'; /* in the launch itself */
-    if (good || !elsewhere || err->kind != ERROR_INPUT || says_place)
+    if (good || !from->seen.elsewhere || err->kind != ERROR_INPUT || says_place)
         return good;
     struct text quoted = { 0 };
-    text_add_quoted(&quoted, elsewhere);
+    text_add_quoted(&quoted, from->seen.elsewhere);
     *err = (struct error){ 0 }; /* a stranger's launch must not show what lies there */
     fail(err,
          "%s: it names %s, which is not in its folder and cannot be taken: read that by itself to see why: cleave "
          "estimate --from %s %s",
-         launch, elsewhere, from->target->name, quoted.data ? quoted.data : "");
+         launch, from->seen.elsewhere, from->target->name, quoted.data ? quoted.data : "");
     text_free(&quoted);
     return false;
 }
@@ -427,15 +374,14 @@ static void say_overruled(const struct inputs *in, const char *option, int64_t g
                 (long long)own);
 }
 
-bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
-                const struct given_options *given, const char *target, const char *model, const char *launch,
-                struct error *err)
+static bool price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
+                  const struct given_options *given, const char *target, const char *model, const char *launch,
+                  struct error *err)
 {
     struct space space;
     struct launch *own = &from->read.launch;
     const char *cluster = given->space.cluster ? given->space.cluster : given->otherwise.cluster;
-    int64_t words = given->otherwise.vocabulary;
-    *from = (struct from){ .read.vocabulary = words };
+    int64_t words = from->read.vocabulary;
     if (!count_devices(&from->read, in, cluster, err) || !find_source(&from->target, target, err) ||
         !read_launch(from, in, launch, err) || !is_its_vocabulary(from, words, model, err) ||
         !take_choices(from, given, err) || !fill_job(from, given, err) ||
@@ -473,6 +419,23 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     return space_optimizer(&own->optimizer, &from->job, own->dtype, err) && count_blocks(&from->read, in->graph, err) &&
            aim_check(in, from->target, own, from->read.beyond, err) && from_plan(plan, from, own, in, &space, err) &&
            estimate_as_planned(estimate, in, *plan, err);
+}
+
+bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
+                const struct given_options *given, const char *target, const char *model, const char *launch,
+                struct error *err)
+{
+    *from = (struct from){ .read.vocabulary = given->otherwise.vocabulary };
+    if (price(from, plan, estimate, in, given, target, model, launch, err))
+        return true;
+    if (from->seen.unread && err->kind == ERROR_INPUT &&
+        !strstr(err->message, "not read, since")) { /* what it lacks may stand there */
+        struct error why = *err;
+        *err = (struct error){ 0 };
+        fail(err, "%s (the launch takes in %.200s, which is not read: %s)", why.message, from->seen.unread,
+             from->seen.why);
+    }
+    return false;
 }
 
 void from_say(const struct cli *cli, const struct from *from, const struct estimate *estimate)

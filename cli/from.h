@@ -1,6 +1,7 @@
 /* The launch that a user has already: what it takes, and what would be better. */
 #ifndef CLEAVE_CLI_FROM_H
 #define CLEAVE_CLI_FROM_H
+#include "cli/beside.h"
 #include "cli/given.h"
 #include "targets/target.h"
 
@@ -8,6 +9,7 @@ enum { FROM_BETTER = 4, FROM_WORDS = 192 };
 struct from {
     const struct target *target;
     struct launch_read read;
+    struct beside_seen seen;
     struct space_options job;
     int tried, pairs_tried; /* single changes, and where none of these helps two at once */
     int better_count;       /* of those that make it shorter, or fit, the first */

@@ -34,6 +34,30 @@ static const char *name_within(const char *word, const char *const *names, size_
     return best;
 }
 
+/* Our name of what frameworks have an option for that begins so, if it is one of the names; NULL: none. */
+static const char *name_elsewhere(const char *word, const char *const *names, size_t count)
+{
+    static const struct {
+        const char *begins, *ours;
+    } rows[] = {
+        { "gpu", "cluster" },     { "num-gpu", "cluster" }, { "n-gpu", "cluster" },    { "ngpu", "cluster" },
+        { "device", "cluster" },  { "node", "cluster" },    { "num-node", "cluster" }, { "nnode", "cluster" },
+        { "nproc", "cluster" },   { "world", "cluster" },   { "mbs", "micro-batch" },  { "gbs", "batch" },
+        { "tp-", "tp" },          { "tensor", "tp" },       { "pp-", "pp" },           { "pipeline", "pp" },
+        { "cp-", "cp" },          { "context", "cp" },      { "ep-", "ep" },           { "expert", "ep" },
+        { "precision", "dtype" },
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        size_t length = 0;
+        while (rows[r].begins[length] && rows[r].begins[length] == (word[length] == '_' ? '-' : word[length]))
+            length++;
+        for (size_t i = 0; i < count && !rows[r].begins[length]; i++)
+            if (strcmp(names[i], rows[r].ours) == 0)
+                return names[i];
+    }
+    return NULL;
+}
+
 /* What estimate takes as options of their own are keys of --fix where there is a search. */
 static bool unknown(const struct verb *verb, const char *word, struct error *err)
 {
@@ -45,6 +69,7 @@ static bool unknown(const struct verb *verb, const char *word, struct error *err
     for (size_t i = 0; find_long(verb, "fix", 3) && i < CHOICE_COUNT; i++)
         names[count++] = choice_facts[i].name;
     const char *near = text_nearest(word, names, count);
+    near = near ? near : name_elsewhere(word, names, count);
     near = near ? near : name_within(word, names, count);
     if (near && !find_long(verb, near, strlen(near)))
         return fail(err, "cleave %s: unknown option --%s; did you mean --fix %s=VALUE?", verb->name, word, near);

@@ -433,7 +433,7 @@ static bool names_one_file(const char *text, size_t length)
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
-    struct settings settings = { .arena = arena, .name = name, .place = &out->place };
+    struct settings settings = { .arena = arena, .name = name, .place = &out->place, .beside = out->beside };
     struct launch *launch = &out->launch;
     struct trainer_said said;
     const char *dot = strrchr(name, '.');

@@ -501,7 +501,7 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
-    struct settings settings = { .arena = arena, .name = name, .place = &out->place };
+    struct settings settings = { .arena = arena, .name = name, .place = &out->place, .beside = out->beside };
     struct launch *launch = &out->launch;
     struct trainer_said said;
     size_t first = 0;

@@ -513,15 +513,14 @@ static bool find_command(struct recipe *r, const struct shell_command **out)
 {
     struct shell_script script;
     *out = NULL;
-    if (!shell_read(&script, r->arena, r->name, r->text, (size_t)(r->end - r->text), &r->out->place, r->err))
-        return false;
-    for (int i = 0; i < script.count; i++)
+    size_t length = (size_t)(r->end - r->text);
+    bool good = shell_read(&script, r->arena, r->name, r->text, length, &r->out->place, r->out->beside, r->err);
+    for (int i = 0; good && i < script.count; i++)
         for (int w = 0; w < script.commands[i].count; w++)
             if (recipe_of(&script.commands[i], w))
                 *out = &script.commands[i];
     if (*out) /* the launch decides, and not for how many its recipe is */
         r->out->devices = megatron_script_devices(&script, *out);
-    bool good = true;
     for (int i = 0; i < script.note_count && *out && good; i++)
         good = add_unknown(r, script.notes[i]);
     return good;

@@ -185,7 +185,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
     struct shell_script script;
     struct megatron_args args = megatron_defaults;
     launch_read_begin(out);
-    if (!shell_read(&script, arena, name, text, length, &out->place, err))
+    if (!shell_read(&script, arena, name, text, length, &out->place, out->beside, err))
         return false;
     int others;
     char more[128];

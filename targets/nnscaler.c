@@ -411,7 +411,7 @@ static bool read_devices(int64_t *plan, struct launch_read *out, struct settings
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
-    struct settings settings = { .arena = arena, .name = name, .place = &out->place };
+    struct settings settings = { .arena = arena, .name = name, .place = &out->place, .beside = out->beside };
     struct launch *launch = &out->launch;
     const char *dot = strrchr(name, '.');
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);

@@ -108,6 +108,11 @@ static bool read_number(const char *value, double *out)
     return text_read_double(digits, count, out);
 }
 
+static const char *quote_of(const struct setting *setting)
+{
+    return setting->quoted ? "\"" : "";
+}
+
 bool settings_int(struct settings *settings, const char *key, int64_t least, int64_t most, int64_t *out, bool *said,
                   struct error *err)
 {
@@ -117,10 +122,10 @@ bool settings_int(struct settings *settings, const char *key, int64_t least, int
         *said = setting != NULL;
     if (!setting)
         return true;
-    if (!read_number(setting->value, &value) || value != floor(value) || fabs(value) > 9007199254740992.0 ||
-        (int64_t)value < least || (int64_t)value > most)
-        return setting_fail(settings, setting, err, "expected a whole number from %lld to %lld, found %.80s",
-                            (long long)least, (long long)most, setting->value);
+    if (setting->quoted || !read_number(setting->value, &value) || value != floor(value) ||
+        fabs(value) > 9007199254740992.0 || (int64_t)value < least || (int64_t)value > most)
+        return setting_fail(settings, setting, err, "expected a whole number from %lld to %lld, found %s%.80s%s",
+                            (long long)least, (long long)most, quote_of(setting), setting->value, quote_of(setting));
     *out = (int64_t)value;
     return true;
 }
@@ -134,8 +139,9 @@ bool settings_double(struct settings *settings, const char *key, double least, d
         *said = setting != NULL;
     if (!setting)
         return true;
-    if (!read_number(setting->value, &value) || !(value >= least))
-        return setting_fail(settings, setting, err, "expected a number from %g on, found %.80s", least, setting->value);
+    if (setting->quoted || !read_number(setting->value, &value) || !(value >= least))
+        return setting_fail(settings, setting, err, "expected a number from %g on, found %s%.80s%s", least,
+                            quote_of(setting), setting->value, quote_of(setting));
     *out = value;
     return true;
 }
@@ -169,7 +175,9 @@ bool settings_bool(struct settings *settings, const char *key, bool *out, bool *
         mine->unusual = setting->unset;
         mine->taken = !setting->unset;
         *out = !turned;
-    } else if (settings_is_one_of(setting->value, yes))
+    } else if (setting->quoted)
+        return setting_fail(settings, setting, err, "expected true or false, found \"%.80s\"", setting->value);
+    else if (settings_is_one_of(setting->value, yes))
         *out = !turned;
     else if (settings_is_one_of(setting->value, no))
         *out = turned;

@@ -24,14 +24,17 @@ struct setting {
     bool unusual;   /* settings_keep_unusual() */
     bool empty;     /* what the value is spelled with comes to nothing: a variable, or another command */
     bool unset;     /* and the script does not say that it is empty */
+    bool quoted;    /* of TOML: a text, and neither a number nor true or false */
     bool partly;    /* something more stands behind it */
     bool word;      /* of a command line: neither an option nor its value; its key is "" */
     bool elsewhere; /* in a file outside of the launch's folder: neither key nor value is shown */
 };
+struct launch_beside;
 struct settings {
     struct arena *arena;
-    const char *name;                /* in messages */
-    const struct shell_place *place; /* that command lines are for; NULL: unknown */
+    const char *name;                   /* in messages */
+    const struct shell_place *place;    /* that command lines are for; NULL: unknown */
+    const struct launch_beside *beside; /* of scripts among them: gives files that they take in; NULL: none */
     struct setting *list;
     int count, capacity;
     int note_count; /* what a script says that was not understood, in words for a user */
@@ -57,7 +60,6 @@ bool settings_add(struct settings *settings, const char *key, size_t key_length,
 /* Files with settings that a setting of one of the keys names, those in YAML that a program is given as train.py X.yaml
  * or --config X.yaml, and files that these name, are read as well; what names a file goes over what it says. Without
  * `beside`, and of other kinds than .json, .yaml, .toml and .py, it fails, and says where the settings are. */
-struct launch_beside;
 bool settings_follow(struct settings *settings, const char *const *keys, const struct launch_beside *beside,
                      struct error *err);
 /* The same of one setting, which names a file. */

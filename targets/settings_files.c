@@ -106,12 +106,15 @@ static bool read_toml(struct scan *scan)
             return false;
         if (!scan_takes(scan, "="))
             return scan_fail(scan, "expected = behind the key");
+        scan_blanks(scan);
+        bool quoted = scan_peek(scan) == '"' || scan_peek(scan) == '\'';
         if (!scan_expression(scan, ""))
             return false;
         if (scan->buffer.length == 0 && scan->at > scan->line_start && scan->at[-1] != '"' && scan->at[-1] != '\'')
             return scan_fail(scan, "expected a value, found none");
         if (!add_new(scan, first, &key, line, column) || !ends_line(scan))
             return false;
+        scan->settings->list[scan->settings->count - 1].quoted = quoted;
     }
     return true;
 }

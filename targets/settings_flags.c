@@ -77,8 +77,9 @@ bool settings_read_flags(struct settings *settings, const char *text, size_t len
 {
     struct scan scan;
     struct shell_script script;
-    bool good = scan_begin(&scan, settings, text, length, err) &&
-                shell_read(&script, settings->arena, settings->name, text, length, settings->place, err);
+    bool good =
+        scan_begin(&scan, settings, text, length, err) &&
+        shell_read(&script, settings->arena, settings->name, text, length, settings->place, settings->beside, err);
     const char *copy = good ? arena_strndup(settings->arena, text, length) : NULL;
     good = good && (copy || fail_memory(err));
     scan.at = scan.line_start = copy;

@@ -40,76 +40,14 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
     return true;
 }
 
-static bool run_text(struct shell *s, const char *text, size_t length);
-
-/* Whether the word is what another shell is told to run: it stands behind -c and the name of a shell. */
-static bool is_told(const struct shell_words *words, int index)
-{
-    static const char *const shells[] = { "bash", "sh", "dash", "ksh", "zsh" };
-    const char *before = index > 0 ? words->words[index - 1] : "";
-    bool told = before[0] == '-' && before[1] != '-' && before[strlen(before) - 1] == 'c', named = false;
-    for (int i = 0; told && i < index - 1; i++) {
-        const char *slash = strrchr(words->words[i], '/'), *name = slash ? slash + 1 : words->words[i];
-        for (size_t k = 0; k < sizeof shells / sizeof *shells; k++)
-            named = named || strcmp(name, shells[k]) == 0;
-    }
-    return named;
-}
-
-/* Reads a word of several, options among them, as a script. Where it is none it was a message, of which nothing stays,
- * unless a shell is told to run it. What another shell assigns does not change this one's variables. */
-static bool run_word(struct shell *s, const struct shell_words *words, int index)
-{
-    const char *text = words->words[index];
-    bool evaluated = index > 0 && strcmp(words->words[index - 1], "eval") == 0;
-    struct shell inner = *s;
-    struct error why = { 0 };
-    struct shell_memory memory;
-    struct shell_command last = s->script->commands[s->script->count - 1];
-    int commands = s->script->count, variables = s->script->variable_count;
-    const struct shell_function *functions = *s->functions;
-    int notes = s->script->note_count;
-    if (!shell_remember(s, &memory))
-        return false;
-    inner.depth++;
-    inner.err = &why;
-    inner.grown = s->grown;
-    bool ok = run_text(&inner, text, strlen(text));
-    s->grown = inner.grown;
-    if (!ok || !evaluated)
-        shell_recall(s, &memory);
-    if (ok)
-        return true;
-    if (evaluated || is_told(words, index) || why.kind == ERROR_ENVIRONMENT) {
-        *s->err = why;
-        return false;
-    }
-    s->script->count = commands;
-    s->script->commands[commands - 1] = last; /* which the message's options may have continued */
-    s->script->variable_count = variables;
-    s->script->note_count = notes;
-    *s->functions = functions;
-    return true;
-}
-
-/* Makes one of the words behind eval, which runs them joined by blanks, so that quotes in them are read. */
-static bool join_evaluated(struct shell *s, struct shell_words *words)
-{
-    struct text all = { 0 };
-    for (int i = 1; i < words->count; i++)
-        text_printf(&all, "%s%s", i > 1 ? " " : "", words->words[i]);
-    words->count = 2;
-    return shell_take(s, &all, &words->words[1]);
-}
-
 /* Keeps the command, and reads what it may hand to another shell. */
 static bool finish_command(struct shell *s, struct shell_words *words)
 {
     bool evaluates = words->count > 2 && strcmp(words->words[0], "eval") == 0;
-    if ((evaluates && !join_evaluated(s, words)) || !keep_command(s, words))
+    if ((evaluates && !shell_join_evaluated(s, words)) || !keep_command(s, words))
         return false;
     for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
-        if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !run_word(s, words, i))
+        if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !shell_run_word(s, words, i))
             return false;
     return true;
 }
@@ -147,7 +85,9 @@ static size_t function_at(struct shell *s, const char **name)
 /* Keeps the function whose name and () were just passed. */
 static bool define(struct shell *s, const char *name, size_t length, bool active)
 {
-    struct shell_function function = { .name = name, .name_length = length, .line = s->line, .before = *s->functions };
+    struct shell_function function = {
+        .name = name, .name_length = length, .line = s->line, .file = s->file, .before = *s->functions
+    };
     shell_skip_blank(s, true);
     if (s->p == s->end || *s->p != '{')
         return shell_fail(s, "function %.*s: expected { and its commands", (int)length, name);
@@ -181,12 +121,14 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
     inner.end = function->body + function->body_length;
     inner.here = NULL;
     inner.line = function->line;
+    inner.file = function->file;
     inner.arguments = &arguments;
     inner.depth++;
     inner.success = true;
     bool good = shell_grow(&inner, function->body_length + sizeof inner) && run_commands(&inner, true, UNTIL_END);
     s->grown = inner.grown;
     s->success = inner.success;
+    s->folder = inner.folder;
     return good;
 }
 
@@ -197,10 +139,11 @@ static void set_arguments(struct shell *s, const struct shell_words *words)
     *s->arguments = (struct shell_words){ .count = words->count - 2, .words = words->words + 2 };
 }
 
-/* What a command says, and what a function does to itself: shift, return. */
+/* What a command says, and what a function, or a file that is taken in, does to itself: shift, return. */
 static bool steer(struct shell *s, const struct shell_words *words)
 {
-    bool returns = s->arguments && words->count > 0 && strcmp(words->words[0], "return") == 0, understood = true;
+    bool returns = (s->arguments || s->file->before) && words->count > 0 && strcmp(words->words[0], "return") == 0,
+         understood = true;
     if (!returns)
         s->success = shell_succeeds(words->words, words->count, &understood);
     else if (words->count > 1)
@@ -217,12 +160,12 @@ static bool steer(struct shell *s, const struct shell_words *words)
     sets = sets && (words->count > 2 || !s->unknown); /* of what is unknown nothing may be left */
     if (sets)
         set_arguments(s, words);
-    if (sets || !s->arguments || words->count == 0)
-        return true;
     if (returns) {
         s->p = s->end;
         s->returned = true;
     }
+    if (sets || !s->arguments || words->count == 0)
+        return true;
     if (strcmp(words->words[0], "shift") == 0) {
         long by = words->count > 1 ? strtol(words->words[1], NULL, 10) : 1;
         by = by > 0 && by <= s->arguments->count ? by : 0; /* of more than there are bash shifts none */
@@ -294,11 +237,14 @@ static bool simple_command(struct shell *s, bool active)
             return false;
         if (taken)
             continue;
+        const char *at = s->p;
         if (!shell_word(s, &words, test))
             return false;
+        if (words.count < 3 || (words.count == 3 && words.words[1][0] == '-'))
+            s->operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown || open > 0 };
         begun = true;
     }
-    bool called = false;
+    bool called = false, sourced = false;
     if (!active)
         return true;
     if (declares) {
@@ -308,7 +254,8 @@ static bool simple_command(struct shell *s, bool active)
     if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
         return steer(s, &words) && shell_read_names(s, &words, between);
     return steer(s, &words) && shell_note_dropped(s, &words) && call(s, &words, &called) &&
-           (called || finish_command(s, &words));
+           (called || (shell_change_folder(s, &words) && shell_source(s, &words, &sourced) &&
+                       (sourced || finish_command(s, &words))));
 }
 
 /* One item of case: patterns, and commands that run where none ran before them and one of the patterns fits. */
@@ -533,7 +480,7 @@ static bool run_commands(struct shell *s, bool active, enum until until)
         s->runs = runs;
         const char *name;
         if (*s->p == '#') {
-            if (runs && !batch_line(s))
+            if (runs && !s->file->before && !batch_line(s))
                 return false;
             shell_skip_line(s);
             continue;
@@ -573,7 +520,7 @@ static bool run_commands(struct shell *s, bool active, enum until until)
 }
 
 /* The lines of here documents, which nobody reads, lie behind the line that announces them. */
-static bool run_text(struct shell *s, const char *text, size_t length)
+bool shell_run(struct shell *s, const char *text, size_t length)
 {
     s->p = text;
     s->end = text + length;
@@ -582,19 +529,29 @@ static bool run_text(struct shell *s, const char *text, size_t length)
 }
 
 bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
-                const struct shell_place *place, struct error *err)
+                const struct shell_place *place, const struct launch_beside *beside, struct error *err)
 {
     *out = (struct shell_script){ 0 };
     if (memchr(text, 0, length))
         return fail(err, "%s: expected text, found a byte of zero", name);
     const struct shell_function *functions = NULL;
     struct shell_words own = { 0 };
+    struct text path = { 0 };
+    struct shell_file *file = arena_alloc(arena, 1, sizeof *file);
     struct shell shell = {
-        .script = out, .functions = &functions, .own_arguments = &own, .arena = arena, .name = name
+        .script = out, .functions = &functions, .own_arguments = &own, .arena = arena, .beside = beside, .file = file
     };
     shell.err = err;
     shell.line = 1;
     shell.success = true;
+    shell.start = shell.folder = ".";
     shell.place = place ? *place : (struct shell_place){ 0 };
-    return shell_place_begin(&shell) && run_text(&shell, text, length);
+    const char *slash = strrchr(name, '/');
+    text_printf(&path, "./%s", slash ? slash + 1 : name);
+    if (file)
+        *file = (struct shell_file){ .name = name };
+    if (!shell_take(&shell, &path, &shell.launch) || !file)
+        return fail_memory(err);
+    file->path = shell.launch;
+    return shell_place_begin(&shell) && shell_run(&shell, text, length);
 }

@@ -1,6 +1,7 @@
 /* Shell scripts as people keep their launches in: read, never run. Variables, arrays, defaults and sums are worked out,
  * conditions on strings and numbers decided, functions run where they are called; what a script would ask of the
- * machine (files, other commands' output) is taken as empty, and files as there. */
+ * machine (files, other commands' output) is taken as empty, and files as there; those that it takes in by source are
+ * read in place where they can be had. */
 #ifndef CLEAVE_TARGETS_SHELL_H
 #define CLEAVE_TARGETS_SHELL_H
 #include "base/arena.h"
@@ -12,6 +13,7 @@ struct shell_command {
     int count;
     const char **words;
 };
+struct launch_beside;
 /* The cluster that a script runs on; 0: unknown. */
 struct shell_place {
     int64_t nodes, node_devices;
@@ -37,11 +39,12 @@ struct shell_script {
 };
 
 /* place: what it asks of Slurm and of a node comes from there; NULL: unknown, so that it comes from #SBATCH lines.
+ * beside: gives files that it takes in by source; NULL: none. Those that are not read are among the notes.
  *
  * Lines that begin with an option continue the command before that does so too: a list of arguments, one a line. Fails
  * for what is not closed, and for what grows without bound. */
 bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
-                const struct shell_place *place, struct error *err);
+                const struct shell_place *place, const struct launch_beside *beside, struct error *err);
 /* The variable's value at the end; NULL: it has none. */
 const char *shell_value(const struct shell_script *script, const char *variable);
 /* Whether an option's value begins as one that the script does not say: a variable that is not set, or what another

@@ -131,6 +131,8 @@ static bool value_of(struct shell *s, const char *name, size_t length, struct sh
     }
     s->argument = s->arguments || number == 0 ? s->argument : number;
     struct shell_variable *variable = shell_variable(s->script, name, length);
+    if (!variable && shell_path_variable(s, name, length, place))
+        variable = place;
     if (variable && variable->argument > 0)
         s->argument = variable->argument;
     const char *several = variable ? variable->several : NULL;
@@ -305,6 +307,16 @@ static bool add_devices(struct shell *s, struct fields *f, bool quoted)
     return add_value(s, f, number, quoted);
 }
 
+/* What a command prints is unknown, but for places: scripts run where they lie. */
+static bool add_printed(struct shell *s, struct fields *f, const char *command, size_t length, bool quoted)
+{
+    const char *path;
+    if (!shell_printed_path(s, command, length, &path))
+        return false;
+    s->unknown = !path;
+    return !path || add_value(s, f, path, quoted);
+}
+
 /* $...: p stands at the sign. What other commands would print is empty. */
 static bool dollar(struct shell *s, struct fields *f, bool quoted)
 {
@@ -331,9 +343,7 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
         f->begun = f->begun || quoted;
         if (s->place.node_devices > 0 && shell_counts_devices(command, (size_t)(stop - command)))
             return add_devices(s, f, quoted);
-        /* What commands print is unknown, but for pwd: scripts run where they lie. */
-        s->unknown = stop - command != 4 || memcmp(command, "pwd", 3) != 0;
-        return s->unknown || add_value(s, f, ".", quoted);
+        return add_printed(s, f, command, (size_t)(stop - 1 - command), quoted);
     }
     if (left >= 2 && s->p[1] == '{') {
         s->p += 2;
@@ -394,8 +404,9 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     s->unknown = *from == '`';
     if (s->unknown) {
         s->p = quote ? quote + 1 : s->end;
-        if (s->place.node_devices > 0 && shell_counts_devices(from, (size_t)(s->p - from)) &&
-            !add_devices(s, f, quoted))
+        bool counts = s->place.node_devices > 0 && shell_counts_devices(from, (size_t)(s->p - from));
+        if (counts ? !add_devices(s, f, quoted)
+                   : quote && !add_printed(s, f, from + 1, (size_t)(quote - from - 1), quoted))
             return false;
     } else if (!dollar(s, f, quoted))
         return false;

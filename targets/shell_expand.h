@@ -9,11 +9,25 @@ struct shell_words {
     int count, capacity;
     const char **words;
 };
+/* A file that is read: the launch, or what is taken in by source. */
+struct shell_file {
+    const char *path;          /* from the launch's folder, or from the root: what BASH_SOURCE is in it */
+    const char *name;          /* in messages */
+    struct shell_file *before; /* which takes it in; NULL: it is the launch */
+    int taken;                 /* of the launch: how many files it took in */
+};
+/* The first word behind a command and its options, as it is spelled. */
+struct shell_operand {
+    const char *at;
+    size_t length;
+    bool unknown; /* something in it comes to nothing, and nobody says so */
+};
 /* A function: its body between the braces, which runs where it is called. */
 struct shell_function {
     const char *name, *body;
     size_t name_length, body_length;
     int line;
+    struct shell_file *file;
     const struct shell_function *before; /* the last of a name holds */
 };
 struct shell {
@@ -22,23 +36,27 @@ struct shell {
     struct shell_words *arguments; /* of the function that runs, or of set --; NULL: the script's, which are unknown */
     struct shell_words *own_arguments; /* room for those that the script sets */
     struct shell_place place;
+    const struct launch_beside *beside; /* gives files that are taken in by source; NULL: none */
+    struct shell_file *file;
+    const char *launch, *start;   /* what $0 and SLURM_SUBMIT_DIR are: scripts run where they lie */
+    const char *folder;           /* where cd went, from the launch's folder; NULL: nobody knows */
+    struct shell_operand operand; /* of the command that is read */
     struct arena *arena;
-    const char *name;
     const char *p, *end;
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
     const char *fed; /* the word behind <<< of the command that is read; NULL: none */
     int line, depth;
-    bool fed_unknown;  /* which comes to nothing, and nobody says so */
-    bool runs;         /* the command that is read; else it is skipped, and assigns nothing */
-    bool sum;          /* what is read stands between (( and )), where nothing is 0 */
-    bool unknown;      /* something of the word that was read last comes to nothing, and nobody says so */
+    bool fed_unknown;    /* which comes to nothing, and nobody says so */
+    bool runs;           /* the command that is read; else it is skipped, and assigns nothing */
+    bool sum;            /* what is read stands between (( and )), where nothing is 0 */
+    bool unknown;        /* something of the word that was read last comes to nothing, and nobody says so */
     const char *dropped; /* the first value of the command or assignment that comes to nothing likewise, as it is
                             spelled; NULL: none */
-    int argument;      /* of the script, from 1, of which the word that was read last is empty; 0: of none */
-    bool counts_tasks; /* a line for Slurm says how many there are */
-    bool success;      /* of the command that ran last */
-    bool returned;     /* the function is over */
+    int argument;        /* of the script, from 1, of which the word that was read last is empty; 0: of none */
+    bool counts_tasks;   /* a line for Slurm says how many there are */
+    bool success;        /* of the command that ran last */
+    bool returned;       /* the function is over */
     size_t grown;
     struct error *err;
 };
@@ -66,10 +84,11 @@ bool shell_assignment(struct shell *s, bool active, bool *found);
 /* read NAME ... <<< WORD: each name gets a part between characters of IFS, and the last all that is left; with -a the
  * name gets all parts as a list. between: what IFS is behind it; NULL: not set. */
 bool shell_read_names(struct shell *s, const struct shell_words *words, const char *between);
-/* What variables were before a subshell, or before another shell's words. */
+/* What variables, and the folder, were before a subshell, or before another shell's words. */
 struct shell_memory {
     int count;
-    struct shell_variable *variables;
+    struct shell_variable *variables; /* NULL: nothing was remembered */
+    const char *folder;
 };
 bool shell_remember(struct shell *s, struct shell_memory *out);
 /* Gives variables the values that they had. Those that were not there stay: a launch's
@@ -122,6 +141,25 @@ bool shell_place_begin(struct shell *s);
 bool shell_place_line(struct shell *s, const struct shell_words *words);
 /* Whether the command prints how many devices a node has. */
 bool shell_counts_devices(const char *command, size_t length);
+/* What the command between $( and ) prints, if that is a place which is known: pwd, dirname, realpath, or cd before
+ * pwd. *out: NULL: it is none. False: out of memory. */
+bool shell_printed_path(struct shell *s, const char *command, size_t length, const char **out);
+/* $0, BASH_SOURCE, PWD and SLURM_SUBMIT_DIR as a variable, which goes on to point into *s; false: the name is none of
+ * them, or it is not known. */
+bool shell_path_variable(struct shell *s, const char *name, size_t length, struct shell_variable *out);
+/* Keeps where cd, pushd and popd go. */
+bool shell_change_folder(struct shell *s, const struct shell_words *words);
+/* The path that the operand of the command stands for, from the launch's folder; NULL: it is not known. */
+bool shell_operand_path(struct shell *s, const struct shell_words *words, const char **out);
+/* Runs all commands of the text. */
+bool shell_run(struct shell *s, const char *text, size_t length);
+/* Makes one of the words behind eval, which runs them joined by blanks, so that quotes in them are read. */
+bool shell_join_evaluated(struct shell *s, struct shell_words *words);
+/* Reads a word of several, options among them, as a script. Where it is none it was a message, of which nothing stays,
+ * unless a shell is told to run it. What another shell assigns does not change this one's variables. */
+bool shell_run_word(struct shell *s, const struct shell_words *words, int index);
+/* source FILE and . FILE: reads it in place; where it is not read, that is noted. *found: it is one of them. */
+bool shell_source(struct shell *s, const struct shell_words *words, bool *found);
 /* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, of a class, or all
  * others. */
 bool shell_matches(const char *pattern, const char *value);

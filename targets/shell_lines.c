@@ -14,7 +14,7 @@ bool shell_fail(struct shell *s, const char *format, ...)
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
-    return fail(s->err, "%s:%d: %s", s->name, s->line, message);
+    return fail(s->err, "%s:%d: %s", s->file->name, s->line, message);
 }
 
 bool shell_grow(struct shell *s, size_t bytes)
@@ -62,10 +62,11 @@ bool shell_add_word(struct shell *s, struct shell_words *words, const char *word
 bool shell_note(struct shell *s, const char *format, ...)
 {
     struct shell_script *script = s->script;
-    char message[256];
+    char message[320];
     va_list list;
+    int begun = s->file->before ? snprintf(message, sizeof message, "%.60s: ", s->file->path) : 0;
     va_start(list, format);
-    vsnprintf(message, sizeof message, format, list);
+    vsnprintf(message + begun, sizeof message - (size_t)begun, format, list);
     va_end(list);
     for (int i = 0; i < script->note_count; i++)
         if (strcmp(script->notes[i], message) == 0)

@@ -307,7 +307,7 @@ bool shell_read_names(struct shell *s, const struct shell_words *words, const ch
 bool shell_remember(struct shell *s, struct shell_memory *out)
 {
     const struct shell_script *script = s->script;
-    *out = (struct shell_memory){ .count = script->variable_count };
+    *out = (struct shell_memory){ .count = script->variable_count, .folder = s->folder };
     out->variables = shell_room(s, out->count, sizeof *out->variables);
     if (!out->variables)
         return false;
@@ -328,4 +328,5 @@ void shell_recall(struct shell *s, const struct shell_memory *memory)
 {
     for (int i = 0; i < memory->count; i++)
         s->script->variables[i] = memory->variables[i];
+    s->folder = memory->variables ? memory->folder : s->folder;
 }

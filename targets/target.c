@@ -1,6 +1,7 @@
 #include "targets/target.h"
 #include "planner/space/space.h"
 #include <string.h>
+#include <strings.h>
 
 #define TARGET(symbol) extern const struct target target_##symbol;
 #define SOURCE(symbol) TARGET(symbol)
@@ -54,7 +55,7 @@ bool launch_read_add_unknown(struct launch_read *read, struct arena *arena, cons
 static const struct target *find(const struct target *const *list, const char *name)
 {
     for (int i = 0; list[i]; i++)
-        if (strcmp(list[i]->name, name) == 0 || strcmp(list[i]->short_name, name) == 0)
+        if (strcasecmp(list[i]->name, name) == 0 || strcasecmp(list[i]->short_name, name) == 0)
             return list[i];
     return NULL;
 }

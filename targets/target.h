@@ -76,6 +76,11 @@ struct launch_beside {
      * launch's folder, and what is not understood of it is not shown: a stranger's launch may name any file. */
     bool (*read)(const struct launch_beside *beside, struct arena *arena, const char *name, const char **text,
                  size_t *length, bool *elsewhere, struct error *err);
+    /* Likewise of a script that one takes in by source, which is only read where it lies in the launch's folder, or
+     * with it in the one that the command runs in. *path: its name as scripts then have it, from the launch's folder or
+     * from the root; *why, else NULL, in words: it is not read. False: out of memory. May be NULL: none is read. */
+    bool (*source)(const struct launch_beside *beside, struct arena *arena, const char *name, const char **path,
+                   const char **text, size_t *length, const char **why, struct error *err);
 };
 
 /* What was read of somebody's launch. What he says of the model and of the devices stands beside it. */

@@ -94,7 +94,7 @@ static bool read_quantized(struct launch_read *out, struct settings *settings, s
 #define PATTERN "*\\|+?^$("
 /* What PEFT calls matrices of a block, as an expression matches it whole (peft/tuners/tuners_utils.py,
  * check_target_module_exists); models with towers have some words more in front. */
-static const char *matched_by(struct settings *settings, const char *pattern, struct error *err)
+static const char *matched_by(const struct settings *settings, const struct setting *said, struct error *err)
 {
     static const char *const before[] = { "",
                                           "model.",
@@ -112,17 +112,19 @@ static const char *matched_by(struct settings *settings, const char *pattern, st
         for (size_t b = 0; !some && b < sizeof before / sizeof *before; b++) {
             char name[PATTERN_MOST_NAME];
             snprintf(name, sizeof name, "%slayers.0.%s", before[b], matrices[m]);
-            some = pattern_matches(pattern, name);
+            some = pattern_matches(said->value, name);
         }
         if (some)
             text_printf(&found, "%s%s", found.length ? "," : "", strchr(matrices[m], '.') + 1);
     }
     const char *names = found.length ? arena_strdup(settings->arena, found.data) : NULL;
-    if (!names)
-        fail(err,
-             "expected names of matrices, such as q_proj,v_proj, all-linear, or a pattern that matches some of "
-             "model.layers.0.self_attn.q_proj and its like, found %.60s",
-             pattern);
+    if (!found.length && !found.failed)
+        setting_fail(settings, said, err,
+                     "expected names of matrices, such as q_proj,v_proj, all-linear, or a pattern that matches some of "
+                     "model.layers.0.self_attn.q_proj and its like, found %.60s",
+                     said->value);
+    else if (!names)
+        fail_memory(err);
     text_free(&found);
     return names;
 }
@@ -187,9 +189,9 @@ static bool describe(struct launch_read *out, struct settings *settings, struct 
         struct setting *one = &settings->list[i];
         names = one->word ? names : settings_is_one_of(one->key, targets_of);
         if (names && strpbrk(one->value, PATTERN)) {
-            one->value = matched_by(settings, one->value, err);
+            one->value = matched_by(settings, one, err);
             if (!one->value)
-                return memory_has_fallen_short() ? false : setting_fail(settings, one, err, "%s", err->message);
+                return false;
         }
         count += names ? modules(NULL, one->value, &all) : 0;
         one->taken = one->taken || names;

@@ -277,6 +277,69 @@ def launches_that_shard_nothing(folder):
     check("what else is trained", saved.returncode == 2 and "nothing else is trained" in saved.stderr, saved)
 
 
+def files_that_a_script_takes_in(folder):
+    """source FILE is read in place, from wherever the script says that it lies; what is not read is told with its line."""
+    scripts = folder / "project" / "scripts"
+    for place in (scripts / "conf", folder / "project" / "conf"):
+        place.mkdir(parents=True)
+    (scripts / "conf" / "sizes.sh").write_text('[ -n "$SIZES" ] && return\nSIZES=1\n. "$(dirname "${BASH_SOURCE[0]}")/more.env" 4\nMORE=(--pipeline-model-parallel-size $PP)\nreturn\nTP=8\n')
+    (scripts / "conf" / "more.env").write_text('PP=2\nexport MBS=$1\nSIZES=2 source conf/sizes.sh\n')
+    (folder / "project" / "conf" / "all.sh").write_text("MBS=1 MORE='--pipeline-model-parallel-size 4'\n")
+    (scripts / "open.sh").write_text('A="2\n')
+    launch = f"torchrun --nproc_per_node 8 pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size ${{MBS:-2}} --tensor-model-parallel-size ${{TP:-1}} ${{MORE[@]}}\n"
+
+    def job(head, words="bash scripts/run.sh 4", place=folder / "project"):
+        (scripts / "run.sh").write_text(f"#!/bin/bash\n{head}\n{launch}")
+        result = run("estimate", "--from", "megatron-lm", words, "--cluster", "1x8:h100-sxm", "--json", cwd=place)
+        if result.returncode not in (0, 3):
+            return result, None
+        answer = json.loads(result.stdout)
+        return result, (len(answer["decisions"]["stages"]), answer["decisions"]["micro_batch_size"], [one for one in answer["launch"]["not_understood"] if "not read" in one])
+
+    for head in ('DIR=$(cd $(dirname "${BASH_SOURCE[0]}") && pwd); source $DIR/conf/sizes.sh', 'source "$(dirname "$0")/conf/sizes.sh"', '. conf/sizes.sh', 'D=`dirname $0`; [ -f $D/conf/sizes.sh ] && . $D/conf/sizes.sh',
+                 'DIR="$( CDPATH= cd -- "$(dirname -- "$0")" &> /dev/null && pwd )"; source "${DIR}/../scripts/conf/sizes.sh"', 'source $SLURM_SUBMIT_DIR/scripts/conf/sizes.sh', 'cd "$(dirname "$0")/.."; source scripts/conf/sizes.sh',
+                 'load() { source "${BASH_SOURCE%/*}/conf/$1.sh"; }; load sizes', 'source $PWD/conf/sizes.sh || exit 1', '(cd conf; true); source conf/sizes.sh'):
+        result, found = job(head)
+        check(f"taken in by {head}", found and found[:2] == (2, 4), result)
+    result, whole = job("source conf/sizes.sh")
+    check("a file that takes in itself", whole and len(whole[2]) == 1 and whole[2][0].endswith("source conf/sizes.sh (line 3: not read, since it takes in itself, and variables that it sets are unknown)"), result)
+    for words, place in (("bash scripts/run.sh", folder / "project"), ("scripts/run.sh", folder / "project")):
+        result, found = job("source $(dirname $(dirname $(realpath $0)))/conf/all.sh", words, place)
+        check(f"the folder above: {words}", found == (4, 1, []), result)
+    result, found = job("# a\nsource $(dirname $0)/../conf/all.sh", "bash run.sh", scripts)
+    check("outside of both", found == (1, 2, ["source $(dirname $0)/../conf/all.sh (line 3: not read, since it is outside of the script's folder: start this in one that holds both, and variables that it sets are unknown)"]), result)
+    for head, why in (("source gone.sh", "no such file is there"), ("source $NOWHERE/a.sh", "its path is not known"), ("cd $NOWHERE; . conf/sizes.sh", "its path is not known"), (". conf", "it is no plain file"),
+                      ("source /etc/passwd", "it is outside of the script's folder and of this one"), ("source open.sh", "open.sh:1: a quote")):
+        result, found = job(head)
+        check(f"not read: {head}", found and found[:2] == (1, 2) and len(found[2]) == 1 and why in found[2][0], result)
+    result, found = job('source gone.sh\nTP=$TENSOR; MORE="$MORE --tensor-model-parallel-size $WIDE"')
+    check("an error says what was not read", "(the launch takes in " in result.stderr and "gone.sh, which is not read: no such file is there)" in result.stderr, result)
+    typed = run("estimate", "--from", "megatron-lm", f". conf/all.sh; {launch}", "--cluster", "1x8:h100-sxm", cwd=folder / "project")
+    check("typed", typed.returncode == 0 and "pp 4" in typed.stdout, typed)
+
+
+def names_that_are_slips(folder):
+    """A framework in capitals is found; others' options, flavors of models and texts for numbers are told with what to type."""
+    result = run("estimate", "--from", "Megatron-LM", f"{WORDS} --micro-batch-size 2 --vocab-size 1024", "--cluster", "1x8:h100-sxm")
+    check("capitals", result.returncode == 0, result)
+    for word, plan, estimate in (("gpus", "cluster", "cluster"), ("mbs", "fix micro-batch=VALUE", "micro-batch"), ("tp_size", "fix tp=VALUE", "tp"), ("tensor-parallel", "fix tp=VALUE", "tp"), ("gbs", "batch", "batch"),
+                                 ("pipeline-model-parallel-size", "fix pp=VALUE", "pp"), ("seq-len", "seq", "seq"), ("global-batch-size", "batch", "batch")):
+        for verb, meant in (("plan", plan), ("estimate", estimate)):
+            expect(f"{verb} --{word}", 2, f"unknown option --{word}; did you mean --{meant}.", verb, f"--{word}", 8)
+    file = folder / "train.toml"
+
+    def titan(flavor="8B", optimizer="AdamW", tensor="8", *more):
+        file.write_text(f'[model]\nname = "llama3"\nflavor = "{flavor}"\n[optimizer]\nname = "{optimizer}"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[parallelism]\ntensor_parallel_degree = {tensor}\n')
+        return run("estimate", "--from", "torchtitan", file, "--cluster", "1x8:h100-sxm", *more)
+
+    result = titan()
+    check("as torchtitan has it", result.returncode in (0, 3), result)
+    for given, message in ((("8b",), "train.toml:3:1: model.flavor: found 8b, did you mean 8B; known are 8B, 70B, 405B"), (("13B",), "model.flavor = 13B, whose sizes are not known: of llama3 those of 8B, 70B, 405B are"),
+                           (("8B", "Adamw"), "optimizer.name: found Adamw, did you mean AdamW; known are AdamW and Adam"), (("8B", "AdamW", '"8"'), 'tensor_parallel_degree: expected a whole number from 1 to 1048576, found "8"')):
+        result = titan(*given)
+        check(f"torchtitan {given}", result.returncode == 2 and message in result.stderr, result)
+
+
 def options_beside_a_launch(folder):
     """A batch or a length that is typed goes before the launch's own, and that is said."""
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024"
@@ -303,4 +366,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, names_that_are_slips, megatron_words)

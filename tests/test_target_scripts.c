@@ -251,7 +251,7 @@ START_TEST(test_as_bash)
         struct shell_script script;
         struct error err = { 0 };
         char said[256];
-        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), NULL, &err), "%s",
+        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), NULL, NULL, &err), "%s",
                       err.message);
         if (ask_bash(scripts[i], said, sizeof said))
             ck_assert_msg(strcmp(said, shell_value(&script, "T")) == 0, "%s: bash says %s, read as %s", scripts[i],
@@ -448,8 +448,9 @@ START_TEST(test_places)
         struct arena arena = { 0 };
         struct shell_script script;
         struct error err = { 0 };
-        ck_assert_msg(shell_read(&script, &arena, "args", cases[i].text, strlen(cases[i].text), &cases[i].place, &err),
-                      "%s", err.message);
+        ck_assert_msg(
+            shell_read(&script, &arena, "args", cases[i].text, strlen(cases[i].text), &cases[i].place, NULL, &err),
+            "%s", err.message);
         ck_assert_str_eq(shell_value(&script, "T"), cases[i].value);
         arena_free(&arena);
     }

@@ -223,7 +223,7 @@ START_TEST(files_that_options_name_are_read)
 {
     struct arena arena = { 0 };
     struct error err = { 0 };
-    const struct launch_beside way = { read_beside };
+    const struct launch_beside way = { .read = read_beside };
     struct launch_read r = { .beside = &way };
     char text[256];
     int length =

@@ -3,6 +3,7 @@
 #include "targets/torchtitan/torchtitan.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* What the shape says of the launch; of llamas the model too. */
 static bool use_model(struct titan_reading *r, const struct titan_model *m, double theta, bool tied)
@@ -189,6 +190,34 @@ static bool refuse_several(const struct titan_reading *r)
     return good;
 }
 
+/* A flavor that the release spells otherwise is refused, as there; of one that nobody here knows the sizes of, that is
+ * among what is not understood. */
+static bool refuse_flavor(struct titan_reading *r, const char *family, const struct setting *flavor)
+{
+    struct setting *mine = r->settings.list + (flavor - r->settings.list);
+    struct text known = { 0 };
+    const char *meant = NULL;
+    for (const struct titan_model *m = titan_models; m->module; m++)
+        if (strcmp(family, m->module) == 0) {
+            text_printf(&known, "%s%s", known.length > 0 ? ", " : "", m->flavor);
+            meant = strcasecmp(flavor->value, m->flavor) == 0 ? m->flavor : meant;
+        }
+    bool good = known.length == 0 || !meant ||
+                setting_fail(&r->settings, flavor, r->err, "found %.80s, did you mean %s; known are %s", flavor->value,
+                             meant, known.data);
+    if (good && known.length > 0) {
+        struct text text = { 0 };
+        text_printf(&text, "%.80s, whose sizes are not known: of %s those of %s are", flavor->value, family,
+                    known.data);
+        mine->value = text.failed ? NULL : arena_strdup(r->arena, text.data);
+        mine->unusual = true;
+        mine->taken = false;
+        text_free(&text);
+    }
+    text_free(&known);
+    return good && (mine->value || fail_memory(r->err));
+}
+
 bool titan_read_base(struct titan_reading *r)
 {
     const struct config *config = NULL;
@@ -213,5 +242,6 @@ bool titan_read_base(struct titan_reading *r)
     for (const struct titan_model *m = titan_models; m->module && family && kind && !own; m++)
         if (strcmp(family, m->module) == 0 && strcmp(kind, m->flavor) == 0)
             return use_model(r, m, 500000, false);
-    return true;
+    const struct setting *said = registry ? registry : flavor;
+    return !family || !said || own || refuse_flavor(r, family, said);
 }

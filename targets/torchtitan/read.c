@@ -438,6 +438,7 @@ static bool read_optimizer(struct titan_reading *r)
                          *call = settings_take(&r->settings, "optimizer"), *said = name ? name : call;
     settings_keep_unusual(&r->settings, "optimizer.implementation", usual);
     settings_keep_unusual(&r->settings, "optimizer.early_step_in_backward", no);
+    static const char *const known[] = { "AdamW", "Adam" };
     if (!said)
         return true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -446,6 +447,10 @@ static bool read_optimizer(struct titan_reading *r)
                                 "expected AdamW or Adam, found %.40s: use cleave estimate MODEL --framework torchtitan "
                                 "%s",
                                 said->value, others[i].instead);
+    const char *meant = name ? text_nearest(name->value, known, sizeof known / sizeof *known) : NULL;
+    if (meant && strcmp(name->value, known[0]) != 0 && strcmp(name->value, known[1]) != 0)
+        return setting_fail(&r->settings, name, r->err, "found %.40s, did you mean %s; known are AdamW and Adam",
+                            name->value, meant);
     return strstr(said->value, "Adam") || strstr(said->value, "adam") ||
            (!name && strstr(said->value, "OptimizersContainer")) ||
            setting_fail(&r->settings, said, r->err, "expected AdamW or Adam, found %.40s, which is not planned",
@@ -540,7 +545,10 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
                 struct error *err)
 {
     struct titan_reading r = {
-        .settings = { .arena = arena, .name = name, .place = &out->place }, .out = out, .arena = arena, .err = err
+        .settings = { .arena = arena, .name = name, .place = &out->place, .beside = out->beside },
+        .out = out,
+        .arena = arena,
+        .err = err
     };
     launch_read_begin(out);
     r.form = form_of(name, text, length);

@@ -29,11 +29,22 @@ static bool read_same(const struct launch_beside *way, struct arena *arena, cons
     return arena && name && err;
 }
 
+static bool source_same(const struct launch_beside *way, struct arena *arena, const char *name, const char **path,
+                        const char **text, size_t *length, const char **why, struct error *err)
+{
+    const struct same_file *file = (const struct same_file *)way;
+    *path = name;
+    *text = file->text;
+    *length = file->length;
+    *why = strlen(name) % 8 == 0 ? "its name is too even" : NULL;
+    return arena && err;
+}
+
 static void try_read(const struct target *target, const char *name, const uint8_t *data, size_t size, bool follows)
 {
     struct arena arena = { 0 };
     struct error err = { 0 };
-    struct same_file file = { { read_same }, (const char *)data, size };
+    struct same_file file = { { read_same, source_same }, (const char *)data, size };
     struct launch_read read = { .beside = follows ? &file.way : NULL };
     if (!target->read || !target->read(&read, &arena, name, (const char *)data, size, &err)) {
         must(!target->read || (err.kind == ERROR_INPUT && (follows || strncmp(err.message, "fuzz", 4) == 0)));
