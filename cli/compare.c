@@ -25,6 +25,8 @@ static const struct option options[] = {
                 "repeated"),
     TEXT_OPTION("model", AT(model), "MODEL",
                 "with --from: the model, where the launch does not describe it (the first plan's)"),
+    INT_OPTION("vocab-size", AT(vocabulary), "N", 1, 1 << 28,
+               "with --from: words of the vocabulary, where a launch leaves them to its tokenizer"),
     FLAG_OPTION("pareto", AT(pareto), "searches for what ever less memory costs; it takes a while"),
     FLAG_OPTION("scaling", AT(scaling), "searches on 1/4, 1/2, 2 and 4 times the devices"),
     FLAG_OPTION("run", AT(run), "runs the plans on this machine"),
@@ -484,6 +486,8 @@ static bool check_arguments(const struct compare_arguments *a, const char *const
         return fail(err, "cleave compare: give --from TARGET=FILE beside plan files, not with --auto %s", a->automatic);
     if (a->model && a->from.count == 0)
         return fail(err, "--model belongs to --from: a plan file names its model");
+    if (a->vocabulary > 0 && a->from.count == 0)
+        return fail(err, "--vocab-size belongs to --from: a plan file names its model, which has one");
     if (a->space.batch > 0 && !a->automatic && a->from.count == 0)
         return fail(err, "--batch belongs to --auto and --from: a plan file has its batch");
     return check_restrictions(a, err) && check_steady(a, err) && inputs_can_write(a->report, err) &&
