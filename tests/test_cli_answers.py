@@ -242,6 +242,14 @@ def peaks(folder):
     result = run("explain", plan, "--part", "robustness", "--draws", 1, "--json")
     told = json.loads(plan.read_text())["predicted"]["peak_bytes"]
     check("one peak", result.returncode == 0 and [stage["peak_bytes"] for stage in json.loads(result.stdout)["stages"]] == told, result)
+    # of many micro-batches, too, of which explain and diff looked at few and added room for the others
+    run("estimate", "gpt2-medium", "--cluster", "1x8:h100-sxm", "--batch", 512, "--seq", 512, "--fix", "pp=4,dp=2,zero=1,micro-batch=4,schedule=1f1b,tp=1", "-o", plan)
+    simulated = json.loads(run("simulate", plan, "--json").stdout)
+    told = [stage["peak_bytes"] for stage in simulated["stages"]]
+    explained = json.loads(run("explain", plan, "--part", "versus", "--json").stdout)
+    check("explain as simulate", [stage["peak_bytes"] for stage in explained["stages"]] == told and explained["step_s"] == simulated["step_s"], (explained["stages"], told))
+    different = json.loads(run("diff", plan, plan, "--json").stdout)["predicted"]["a"]
+    check("diff as simulate", different["peak_bytes"] in told and different["step_s"] == simulated["step_s"], (different, told))
     # what lies on hosts, too: every verb says the same of it
     run("plan", "gpt2", "--batch", 2, "--seq", 256, "--fix", "offload=optimizer", "--cluster", "1x1:l40s@host=30e9,host-memory=2e9", "-o", plan)
     [told] = json.loads(plan.read_text())["predicted"]["host_bytes"]
