@@ -8,6 +8,7 @@
 #include "host/machine.h"
 #include "profiler/resident.h"
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -323,7 +324,7 @@ static int64_t most_bytes(const struct report_plan *p)
     return most;
 }
 
-static void print_row(const struct cli *cli, const struct report_plan *p, int width, bool run)
+static void print_row(const struct cli *cli, const struct report_plan *p, int width, bool run, bool rate)
 {
     char number[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "%c %-*.*s", p->chosen ? '*' : ' ', width, width, p->name);
@@ -336,6 +337,9 @@ static void print_row(const struct cli *cli, const struct report_plan *p, int wi
         fprintf(cli->out, " %10s %+7.1f%%", text_duration_ns(number, p->measured_step_ns), 100 * report_error(p));
     else if (run)
         fprintf(cli->out, " %10s %8s", "-", "-");
+    double step_s = (double)max_i64(1, report_step_ns(p)) * 1e-9;
+    if (rate)
+        fprintf(cli->out, " %10s", text_count(number, llround(p->tokens_per_step / step_s)));
     fprintf(cli->out, " %9s  %s%s\n", text_bytes(number, most_bytes(p)),
             report_fits(p) ? "" : "DOES NOT FIT: ", p->description);
 }
@@ -344,6 +348,7 @@ static void print_table(const struct job *job, const struct report *report)
 {
     const struct cli *cli = job->cli;
     int order[REPORT_MAX_PLANS], width = 12;
+    const bool rate = !report_is_same_work(report); /* by which they are ranked then */
     char number[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES], devices[TEXT_NUMBER_BYTES];
     report_order(report, order);
     for (int i = 0; i < report->plan_count; i++)
@@ -351,9 +356,11 @@ static void print_table(const struct job *job, const struct report *report)
     fprintf(cli->out, "  %-*s %10s", width, "plan", "predicted");
     if (job->a->run)
         fprintf(cli->out, " %10s %8s", "measured", "error");
+    if (rate)
+        fprintf(cli->out, " %8s/s", report->unit ? report->unit : "tokens");
     fprintf(cli->out, " %9s  what\n", "memory");
     for (int i = 0; i < report->plan_count; i++)
-        print_row(cli, &report->plans[order[i]], width, job->a->run);
+        print_row(cli, &report->plans[order[i]], width, job->a->run, rate);
     fprintf(cli->out, "%s\n",
             !job->a->automatic ? "* the plan that was given first"
                                : "* cleave's choice; the others are searched without recomputation, but for ZeRO-3");
