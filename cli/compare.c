@@ -30,6 +30,8 @@ static const struct option options[] = {
                "with --from: words of the vocabulary, where a launch leaves them to its tokenizer"),
     FLAG_OPTION("pareto", AT(pareto), "searches for what ever less memory costs; it takes a while"),
     FLAG_OPTION("scaling", AT(scaling), "searches on 1/4, 1/2, 2 and 4 times the devices"),
+    TEXT_OPTION("target", AT(space.target), "TARGET",
+                "none: --pareto and --scaling search for any plan, though the first one was made for a target"),
     FLAG_OPTION("run", AT(run), "runs the plans on this machine"),
     TEXT_OPTION("report", AT(report), "FILE.html", "one offline HTML file"),
     TEXT_OPTION("markdown", AT(markdown), "FILE.md", "the same as text"),
@@ -497,6 +499,8 @@ static bool check_arguments(const struct compare_arguments *a, const char *const
         return fail(err, "--vocab-size belongs to --from: a plan file names its model, which has one");
     if (a->space.batch > 0 && !a->automatic && a->from.count == 0)
         return fail(err, "--batch belongs to --auto and --from: a plan file has its batch");
+    if (a->space.target && (a->automatic || (!a->pareto && !a->scaling)))
+        return fail(err, "--target belongs to --pareto and --scaling beside plans: it says what they may find");
     return check_restrictions(a, err) && check_steady(a, err) && inputs_can_write(a->report, err) &&
            inputs_can_write(a->markdown, err);
 }

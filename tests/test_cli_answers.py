@@ -291,4 +291,18 @@ def shared_links(_):
     check(f"plan: {steps[0]} s, with ZeRO 1 alone {steps[1]} s", steps[0] < 1.01 * steps[1])
 
 
-main(several, differs, certificates, remarks, peaks, memories, hopeless, shared_links)
+def searched_beside(folder):
+    """What compare searches for beside a plan that was made for a target is such that this can be told it, and that is said."""
+    plan, fixed = folder / "told.json", ("--space", "pp=1,tp=1,cp=1,recompute=none:block")
+    made = run("plan", "gpt2", "--cluster", "1x4:l40s", "--batch", 64, "--seq", 1024, "--fix", "pp=1,tp=1", "--target", "megatron-lm", "-o", plan)
+    check("a plan for a target", made.returncode == 0, made)
+    answers = [run("compare", plan, "--pareto", *fixed, *more, "--json") for more in ((), ("--target", "none"))]
+    check("compare --pareto: both", [a.returncode for a in answers] == [0, 0], answers)
+    mixed = [[p["plan"] for p in json.loads(a.stdout)["frontier"] if re.search(r"ZeRO \d-|[^4] of 14 layers", p["plan"])] for a in answers]
+    check("compare --pareto: layers differ only where the target is left out", not mixed[0] and mixed[1], answers[0])
+    check("compare --pareto: says so", "such that megatron-lm" in answers[0].stderr and "such that" not in answers[1].stderr, answers[0])
+    expect("compare --target: another", 2, "was made for megatron-lm: expected none, or that", "compare", plan, "--pareto", "--target", "torchtitan")
+    expect("compare --target without a search", 2, "--target belongs to --pareto and --scaling", "compare", plan, "--target", "none")
+
+
+main(several, searched_beside, differs, certificates, remarks, peaks, memories, hopeless, shared_links)
