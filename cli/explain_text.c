@@ -204,7 +204,7 @@ void explanation_print_versus(const struct cli *cli, const struct explanation *x
 void explanation_print_alternatives(const struct cli *cli, const struct explanation *x)
 {
     if (x->alternatives.count > 0)
-        fprintf(cli->out, "\nwhy not another: the best of each kind, and its difference by item\n");
+        fprintf(cli->out, "\nwhy not another: the best found of each kind, and its difference by item\n");
     for (int i = 0; i < x->alternatives.count; i++) {
         const char *before = listed_before(&x->alternatives, i);
         if (before)
