@@ -450,6 +450,7 @@ void comparison_report(const struct comparison *c, struct report_plan plans[REPO
             .step_count = e->step_count,
             .losses = e->losses,
             .tokens_per_step = (double)e->plan->batch * (double)e->plan->sequence,
+            .parameters = e->graph ? (double)graph_parameter_count(e->graph) : 0,
             .run_count = e->run_count,
             .left_out_count = e->left_out_count,
             .timed_step_count = e->sample_count,

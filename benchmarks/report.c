@@ -15,11 +15,30 @@ bool report_fits(const struct report_plan *plan)
     return !plan->prediction || plan->prediction->fits || plan->measured_step_ns > 0;
 }
 
+bool report_is_same_work(const struct report *report)
+{
+    const struct report_plan *first = report->plans;
+    bool same = true;
+    for (int i = 1; i < report->plan_count; i++) {
+        const struct report_plan *plan = &report->plans[i];
+        same = same && fabs(plan->tokens_per_step - first->tokens_per_step) < .5 &&
+               fabs(plan->parameters - first->parameters) <= .01 * first->parameters;
+    }
+    return same;
+}
+
+double report_times_as_long(const struct report_plan *plan, const struct report_plan *other)
+{
+    double own = (double)report_step_ns(plan) * fmax(1, other->tokens_per_step),
+           others = (double)report_step_ns(other) * fmax(1, plan->tokens_per_step);
+    return own / fmax(1, others);
+}
+
 /* Whether a comes before b. */
 static bool is_before(const struct report_plan *a, const struct report_plan *b)
 {
     int out_a = a->failure ? 2 : !report_fits(a), out_b = b->failure ? 2 : !report_fits(b);
-    return out_a != out_b ? out_a < out_b : out_a < 2 && report_step_ns(a) < report_step_ns(b);
+    return out_a != out_b ? out_a < out_b : out_a < 2 && report_times_as_long(a, b) < 1;
 }
 
 void report_order(const struct report *report, int order[REPORT_MAX_PLANS])

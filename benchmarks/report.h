@@ -30,8 +30,8 @@ struct report_plan {
     int rank_count;
     const int64_t *predicted_peak_bytes, *measured_peak_bytes; /* by rank; measured may be NULL */
     int step_count;
-    const double *losses; /* by step, or NULL */
-    double tokens_per_step;
+    const double *losses;                            /* by step, or NULL */
+    double tokens_per_step, parameters;              /* parameters: of its model; 0: not known */
     int run_count, left_out_count, timed_step_count; /* runs that count, those that do not, steps behind the median */
     const struct report_run *runs; /* (run_count + left_out_count) in the order in which they ran; may be NULL */
     const char *file;              /* its plan file; may be NULL */
@@ -74,8 +74,12 @@ struct report {
 int64_t report_step_ns(const struct report_plan *plan);
 /* Whether each stage's memory is enough; true where nobody has looked. */
 bool report_fits(const struct report_plan *plan);
-/* Indices of the plans, fastest first: by measured step where there is one, else predicted; then those that do not fit;
- * failures last. */
+/* Whether the steps are of as many tokens of one model, so that their times compare. */
+bool report_is_same_work(const struct report *report);
+/* How many times as long a plan takes for one token as the other. */
+double report_times_as_long(const struct report_plan *plan, const struct report_plan *other);
+/* Indices of the plans, fastest first: by the time of one token, measured where there is one, else predicted; then
+ * those that do not fit; failures last. */
 void report_order(const struct report *report, int order[REPORT_MAX_PLANS]);
 /* (predicted - measured) / measured, or NaN. */
 double report_error(const struct report_plan *plan);

@@ -60,7 +60,7 @@ static const char *unit_of(const struct report *report)
 /* ---- the ranking ---- */
 struct ranking_columns {
     bool measured, mfu;
-    int64_t best_ns;
+    const struct report_plan *best;
 };
 
 static void memory_cell(struct text *out, const struct report *report, const struct report_plan *plan)
@@ -95,7 +95,7 @@ static void plan_row(struct text *out, const struct report *report, const struct
         value_cell(out, plan->measured_step_ns ? (double)plan->measured_step_ns : NAN, words);
         percent_cell(out, report_error(plan), "%+.1f %%");
     }
-    percent_cell(out, failed ? NAN : (double)step / (double)columns->best_ns - 1, "%+.1f %%");
+    percent_cell(out, failed ? NAN : report_times_as_long(plan, columns->best) - 1, "%+.1f %%");
     snprintf(words, sizeof words, "%.1f", tokens_per_s);
     value_cell(out, failed ? NAN : tokens_per_s,
                tokens_per_s < 100 ? words : text_count(number, llround(tokens_per_s)));
@@ -120,7 +120,7 @@ static void head(struct text *out, const char *words)
 static void plan_table(struct text *out, const struct report *report, const int *order)
 {
     const struct report_plan *best = &report->plans[order[0]];
-    struct ranking_columns columns = { any_measured(report), false, max_i64(1, report_step_ns(best)) };
+    struct ranking_columns columns = { any_measured(report), false, best };
     for (int i = 0; i < report->plan_count; i++)
         columns.mfu |= report->plans[i].prediction && report->plans[i].prediction->mfu > 0;
     text_add(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"plans\"><table "
@@ -132,7 +132,7 @@ static void plan_table(struct text *out, const struct report *report, const int 
         head(out, "measured step");
         head(out, "prediction error");
     }
-    head(out, "against the fastest");
+    head(out, report_is_same_work(report) ? "against the fastest" : "time for equal work, against the first");
     text_printf(out, "<th scope=\"col\">%s/s</th>", unit_of(report));
     if (columns.mfu)
         head(out, "MFU");
@@ -303,8 +303,9 @@ static void tiles(struct text *out, const struct report *report, const int *orde
     int64_t step = report_step_ns(best);
     double error = report_mean_error(report);
     text_add(out, "<dl class=\"tiles\">");
-    tile(out, text_duration_ns(number, step),
-         best->measured_step_ns ? "step of the fastest, measured" : "step of the fastest, predicted");
+    snprintf(words, sizeof words, "step of the %s, %s", report_is_same_work(report) ? "fastest" : "first",
+             best->measured_step_ns ? "measured" : "predicted");
+    tile(out, text_duration_ns(number, step), words);
     double tokens_per_s = best->tokens_per_step / ((double)max_i64(1, step) * 1e-9) / best->rank_count;
     snprintf(words, sizeof words, "%s/s per device", unit_of(report));
     tile(out, text_count(number, llround(tokens_per_s)), words);
@@ -339,12 +340,21 @@ static void lead(struct text *out, const struct report *report, const int *order
         text_add(out, "None of the plans fits. ");
     text_add(out, "<strong>");
     chart_escape(out, best->name);
-    text_printf(out, "</strong> is %s: a step takes %s", report->plan_count > 1 ? "the fastest" : "the only plan",
-                text_duration_ns(number, report_step_ns(best)));
+    if (report_is_same_work(report)) {
+        text_printf(out, "</strong> is %s: a step takes %s", report->plan_count > 1 ? "the fastest" : "the only plan",
+                    text_duration_ns(number, report_step_ns(best)));
+    } else {
+        double each_s = best->tokens_per_step / ((double)max_i64(1, report_step_ns(best)) * 1e-9);
+        text_printf(out, "</strong> has most %s/s, %s", unit_of(report), text_count(number, llround(each_s)));
+        text_printf(out, " in steps of %s", text_duration_ns(number, report_step_ns(best)));
+    }
     const struct report_plan *next = report->plan_count > 1 ? &report->plans[order[1]] : NULL;
     if (next && !next->failure && report_fits(next) == report_fits(best)) {
-        double less = 1 - (double)report_step_ns(best) / (double)max_i64(1, report_step_ns(next));
-        if (less < .0005)
+        double less = 1 - report_times_as_long(best, next);
+        if (!report_is_same_work(report))
+            draw_words(out, ", %.1f %% more than %s (the plans' steps are not of the same work)",
+                       100 * less / (1 - less), next->name);
+        else if (less < .0005)
             draw_words(out, ", as that of %s does", next->name);
         else
             draw_words(out, ", %.1f %% less than that of %s", 100 * less, next->name);
@@ -559,7 +569,10 @@ void report_html(const struct report *report, struct text *out)
         paragraph(out, "note", report->notes[i]);
     tiles(out, report, order);
     navigation(out, report);
-    text_add(out, "<h2 id=\"plans\">Plans, fastest first</h2>\n");
+    if (report_is_same_work(report))
+        text_add(out, "<h2 id=\"plans\">Plans, fastest first</h2>\n");
+    else
+        text_printf(out, "<h2 id=\"plans\">Plans, most %s/s first</h2>\n", unit_of(report));
     plan_table(out, report, order);
     figures(out, report, order);
     text_add(

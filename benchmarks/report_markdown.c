@@ -20,11 +20,10 @@ static void safe(struct text *out, const char *raw)
     }
 }
 
-static void row(struct text *out, const struct report_plan *plan, int64_t best_ns)
+static void row(struct text *out, const struct report_plan *plan, const struct report_plan *best)
 {
     char number[TEXT_NUMBER_BYTES];
-    int64_t step = plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns, memory = 0,
-            measured_memory = 0;
+    int64_t memory = 0, measured_memory = 0;
     for (int r = 0; r < plan->rank_count; r++) {
         memory = plan->predicted_peak_bytes ? max_i64(memory, plan->predicted_peak_bytes[r]) : 0;
         measured_memory = plan->measured_peak_bytes ? max_i64(measured_memory, plan->measured_peak_bytes[r]) : 0;
@@ -43,7 +42,7 @@ static void row(struct text *out, const struct report_plan *plan, int64_t best_n
                     50 * plan->measured_spread, 100 * report_error(plan));
     else
         text_add(out, " | - | -");
-    text_printf(out, " | %+.1f %% | %s", 100 * ((double)step / (double)best_ns - 1), text_bytes(number, memory));
+    text_printf(out, " | %+.1f %% | %s", 100 * (report_times_as_long(plan, best) - 1), text_bytes(number, memory));
     text_add(out, report_fits(plan) ? "" : " (does not fit)");
     text_printf(out, " | %s", measured_memory ? text_bytes(number, measured_memory) : "-");
     text_printf(out, " | %s", text_duration_ns(number, report_exposed_ns(plan->predicted_breakdown_ns)));
@@ -76,18 +75,19 @@ void report_markdown(const struct report *report, struct text *out)
     double error = report_mean_error(report);
     report_order(report, order);
     const struct report_plan *best = &report->plans[order[0]];
-    int64_t best_ns = max_i64(1, best->measured_step_ns ? best->measured_step_ns : best->predicted_step_ns);
     text_add(out, "# ");
     safe(out, report->title);
     text_add(out, "\n\n");
     safe(out, report->model);
     text_add(out, " on ");
     safe(out, report->cluster);
-    text_add(out, "\n\n| plan | what | predicted step | measured step | error | against the fastest | predicted peak | "
-                  "measured peak | predicted exposed communication | measured exposed communication |\n"
-                  "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+    text_printf(out,
+                "\n\n| plan | what | predicted step | measured step | error | %s | predicted peak | measured peak | "
+                "predicted exposed communication | measured exposed communication |\n"
+                "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+                report_is_same_work(report) ? "against the fastest" : "time for equal work, against the first");
     for (int i = 0; i < report->plan_count; i++)
-        row(out, &report->plans[order[i]], best_ns);
+        row(out, &report->plans[order[i]], best);
     if (!isnan(error))
         text_printf(
             out,

@@ -8,6 +8,7 @@
 #include "host/machine.h"
 #include "profiler/resident.h"
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,12 @@ static const struct option options[] = {
                 "repeated"),
     TEXT_OPTION("model", AT(model), "MODEL",
                 "with --from: the model, where the launch does not describe it (the first plan's)"),
+    INT_OPTION("vocab-size", AT(vocabulary), "N", 1, 1 << 28,
+               "with --from: words of the vocabulary, where a launch leaves them to its tokenizer"),
     FLAG_OPTION("pareto", AT(pareto), "searches for what ever less memory costs; it takes a while"),
     FLAG_OPTION("scaling", AT(scaling), "searches on 1/4, 1/2, 2 and 4 times the devices"),
+    TEXT_OPTION("target", AT(space.target), "TARGET",
+                "none: --pareto and --scaling search for any plan, though the first one was made for a target"),
     FLAG_OPTION("run", AT(run), "runs the plans on this machine"),
     TEXT_OPTION("report", AT(report), "FILE.html", "one offline HTML file"),
     TEXT_OPTION("markdown", AT(markdown), "FILE.md", "the same as text"),
@@ -321,7 +326,7 @@ static int64_t most_bytes(const struct report_plan *p)
     return most;
 }
 
-static void print_row(const struct cli *cli, const struct report_plan *p, int width, bool run)
+static void print_row(const struct cli *cli, const struct report_plan *p, int width, bool run, bool rate)
 {
     char number[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "%c %-*.*s", p->chosen ? '*' : ' ', width, width, p->name);
@@ -334,6 +339,9 @@ static void print_row(const struct cli *cli, const struct report_plan *p, int wi
         fprintf(cli->out, " %10s %+7.1f%%", text_duration_ns(number, p->measured_step_ns), 100 * report_error(p));
     else if (run)
         fprintf(cli->out, " %10s %8s", "-", "-");
+    double step_s = (double)max_i64(1, report_step_ns(p)) * 1e-9;
+    if (rate)
+        fprintf(cli->out, " %10s", text_count(number, llround(p->tokens_per_step / step_s)));
     fprintf(cli->out, " %9s  %s%s\n", text_bytes(number, most_bytes(p)),
             report_fits(p) ? "" : "DOES NOT FIT: ", p->description);
 }
@@ -342,6 +350,7 @@ static void print_table(const struct job *job, const struct report *report)
 {
     const struct cli *cli = job->cli;
     int order[REPORT_MAX_PLANS], width = 12;
+    const bool rate = !report_is_same_work(report); /* by which they are ranked then */
     char number[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES], devices[TEXT_NUMBER_BYTES];
     report_order(report, order);
     for (int i = 0; i < report->plan_count; i++)
@@ -349,9 +358,11 @@ static void print_table(const struct job *job, const struct report *report)
     fprintf(cli->out, "  %-*s %10s", width, "plan", "predicted");
     if (job->a->run)
         fprintf(cli->out, " %10s %8s", "measured", "error");
+    if (rate)
+        fprintf(cli->out, " %8s/s", report->unit ? report->unit : "tokens");
     fprintf(cli->out, " %9s  what\n", "memory");
     for (int i = 0; i < report->plan_count; i++)
-        print_row(cli, &report->plans[order[i]], width, job->a->run);
+        print_row(cli, &report->plans[order[i]], width, job->a->run, rate);
     fprintf(cli->out, "%s\n",
             !job->a->automatic ? "* the plan that was given first"
                                : "* cleave's choice; the others are searched without recomputation, but for ZeRO-3");
@@ -484,8 +495,12 @@ static bool check_arguments(const struct compare_arguments *a, const char *const
         return fail(err, "cleave compare: give --from TARGET=FILE beside plan files, not with --auto %s", a->automatic);
     if (a->model && a->from.count == 0)
         return fail(err, "--model belongs to --from: a plan file names its model");
+    if (a->vocabulary > 0 && a->from.count == 0)
+        return fail(err, "--vocab-size belongs to --from: a plan file names its model, which has one");
     if (a->space.batch > 0 && !a->automatic && a->from.count == 0)
         return fail(err, "--batch belongs to --auto and --from: a plan file has its batch");
+    if (a->space.target && (a->automatic || (!a->pareto && !a->scaling)))
+        return fail(err, "--target belongs to --pareto and --scaling beside plans: it says what they may find");
     return check_restrictions(a, err) && check_steady(a, err) && inputs_can_write(a->report, err) &&
            inputs_can_write(a->markdown, err);
 }

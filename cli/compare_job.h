@@ -10,6 +10,7 @@ struct compare_arguments {
     const char *automatic, *report, *markdown, *data, *backend, *transport;
     struct text_list from;
     const char *model;
+    int64_t vocabulary; /* 0: not said */
     int64_t steps, rounds, seed;
     double steady_percent;
     bool run, json, shape, historical, pareto, scaling;

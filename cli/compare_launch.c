@@ -11,6 +11,7 @@ static void take_from_first(struct given_options *given, const struct job *job)
 {
     for (int i = 0; i < CHOICE_COUNT; i++)
         given->number[i] = GIVEN_UNSAID;
+    given->otherwise.vocabulary = job->a->vocabulary;
     struct inputs *first = job->inputs[0];
     if (job->comparison.count == 0)
         return;

@@ -43,7 +43,7 @@ static bool price_side(struct side *side, const char *path, const struct source_
 {
     return inputs_plan(&side->in, path, source->model, source->cluster, &source->profiles, err) &&
            explained_open(&side->explained, side->in.model, side->file->plan, err) &&
-           explained_lower(side->explained, NULL, err) &&
+           (side->explained->whole = true, explained_lower(side->explained, NULL, err)) &&
            account_open(&side->account, side->explained, &side->in.facts, err);
 }
 

@@ -45,6 +45,7 @@ struct explaining {
     struct inputs in;
     struct aim aim; /* with a target */
     struct explainer explainer;
+    struct explained *whole; /* the plan, as x's account has it */
     struct explanation x;
     struct progress progress;
     const char *what; /* is asked now */
@@ -358,12 +359,23 @@ static bool explain_noise(struct explaining *g, struct error *err)
     return true;
 }
 
-static bool explain_all(struct explaining *g, const struct plan *plan, struct error *err)
+/* The account that is shown is what `plan` and `simulate` say of the plan; that which is compared, what explain says of
+ * others. */
+static bool take_apart(struct explaining *g, const struct plan *plan, struct error *err)
 {
     struct explainer *e = &g->explainer;
+    if (!explainer_plan(e, plan, &g->x.plan, err) || !explainer_account(e, g->x.plan, e->facts, &g->x.alike, err) ||
+        !explained_open(&g->whole, e->model, plan, err))
+        return false;
+    g->whole->whole = true;
+    return explained_lower(g->whole, NULL, err) && account_open(&g->x.account, g->whole, e->facts, err);
+}
+
+static bool explain_all(struct explaining *g, const struct plan *plan, struct error *err)
+{
     struct explanation *x = &g->x;
     asks(g, "items");
-    if (!explainer_plan(e, plan, &x->plan, err) || !explainer_account(e, x->plan, e->facts, &x->account, err))
+    if (!take_apart(g, plan, err))
         return false;
     x->choice = choice_of(x->plan->plan, x->plan->graph);
     if (prints(g))
@@ -372,7 +384,7 @@ static bool explain_all(struct explaining *g, const struct plan *plan, struct er
         (x->asked[PART_ALTERNATIVES] && !explain_others(g, err)) ||
         (x->asked[PART_WHAT_IF] && !explain_facts(g, err)) || (x->asked[PART_ROBUSTNESS] && !explain_noise(g, err)))
         return false;
-    x->complete = !e->ended;
+    x->complete = !g->explainer.ended;
     if (!prints(g))
         return explanation_write(g->cli, x, err);
     explanation_print_end(g->cli, x);
@@ -489,6 +501,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (plan)
         explain_all(&g, plan, err);
     progress_clear(&g.progress);
+    account_free(&g.x.account);
+    explained_free(g.whole);
     explainer_close(&g.explainer);
 cleanup:
     inputs_free(&g.in);

@@ -337,12 +337,12 @@ static void write_lists(struct json_writer *w, const struct explanation *x)
     json_write_key(w, "versus");
     json_begin_array(w);
     for (int i = 0; i < x->versus_count; i++)
-        write_alternative(w, &x->versus[i], &x->account);
+        write_alternative(w, &x->versus[i], &x->alike);
     json_end_array(w);
     json_write_key(w, "alternatives");
     json_begin_array(w);
     for (int i = 0; i < x->alternatives.count; i++)
-        write_alternative(w, &x->alternatives.list[i], &x->account);
+        write_alternative(w, &x->alternatives.list[i], &x->alike);
     json_end_array(w);
     json_write_key(w, "what_if");
     json_begin_array(w);

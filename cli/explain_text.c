@@ -174,8 +174,8 @@ static void print_alternative(const struct cli *cli, const struct alternative *a
     case SOLUTION_PLAN:
         print_plan_line(s->explained->plan, s->explained->graph, line);
         fprintf(cli->out, "%s (%+.1f %%) with %s\n", text_duration_ns(number, s->step_ns),
-                percent((double)s->step_ns, (double)x->account.step_ns), line);
-        print_difference(cli, s, &x->account);
+                percent((double)s->step_ns, (double)x->alike.step_ns), line);
+        print_difference(cli, s, &x->alike);
         return;
     case SOLUTION_NO_MEMORY:
         if (s->missing_bytes > 0)
@@ -204,7 +204,7 @@ void explanation_print_versus(const struct cli *cli, const struct explanation *x
 void explanation_print_alternatives(const struct cli *cli, const struct explanation *x)
 {
     if (x->alternatives.count > 0)
-        fprintf(cli->out, "\nwhy not another: the best of each kind, and its difference by item\n");
+        fprintf(cli->out, "\nwhy not another: the best found of each kind, and its difference by item\n");
     for (int i = 0; i < x->alternatives.count; i++) {
         const char *before = listed_before(&x->alternatives, i);
         if (before)

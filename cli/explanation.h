@@ -13,7 +13,8 @@ struct target;
 struct explanation {
     const struct target *target; /* other plans are such that it can be told; NULL: any */
     const struct explained *plan;
-    struct account account;
+    struct account account; /* as the plan is told everywhere, and */
+    struct account alike;   /* as those are that it is compared with: many micro-batches by few */
     struct choice choice;
     bool asked[PART_COUNT];
     int versus_count;

@@ -247,6 +247,26 @@ static bool count_blocks(const struct launch_read *read, const struct graph *gra
                 read->block_count, count);
 }
 
+/* The model that the launch is priced as has the sizes that the launch says: else the answer is that of another job. */
+static bool check_sizes(const struct launch_read *read, const struct inputs *in, bool named, struct error *err)
+{
+    struct text differ = { 0 };
+    const struct decoder said = read->model ? decoder_of(read->model) : read->sizes;
+    decoder_put_differences(&differ, &said, in->model);
+    if (differ.failed)
+        fail_memory(err);
+    else if (differ.length > 0)
+        fail(err, "the launch is for another model than %s: %s: %s", in->model->name, differ.data,
+             read->model   ? "leave --model out: the launch describes its own"
+             : read->lacks ? named
+                                 ? "give its vocabulary as --vocab-size N in place of --model: the rest it says itself"
+                                 : "give its vocabulary as --vocab-size N: the rest it says itself"
+                           : "name the model that it is for: --model MODEL");
+    const bool same = !differ.failed && differ.length == 0;
+    text_free(&differ);
+    return same;
+}
+
 /* Those that predict further tokens are parts of their piece, too, and so are the losses between them. */
 static bool add_further(struct stage_cuts *cuts, const struct launch *launch, struct arena *arena, struct error *err)
 {
@@ -354,11 +374,13 @@ static bool check_accumulation(const struct from *from, const struct given_optio
                 (long long)own->batch, (long long)own->micro_batch, (long long)steps, (long long)own->data);
 }
 
-/* What is given beside the launch is what it leaves open, and nothing else. */
-static bool is_its_vocabulary(const struct from *from, int64_t words, const char *model, struct error *err)
+/* What is given beside the launch is what it leaves open, and nothing else. otherwise: the model of those that say
+ * none, which a vocabulary beside several launches does not speak of; NULL: there is none. */
+static bool is_its_vocabulary(const struct from *from, int64_t words, const char *model, const char *otherwise,
+                              struct error *err)
 {
     struct decoder own = { 0 };
-    if (words == 0)
+    if (words == 0 || (!model && !from->read.model && otherwise))
         return true;
     if (model || !from->read.model)
         return fail(err, "--vocab-size: %s",
@@ -383,9 +405,10 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
     const char *cluster = given->space.cluster ? given->space.cluster : given->otherwise.cluster;
     int64_t words = from->read.vocabulary;
     if (!count_devices(&from->read, in, cluster, err) || !find_source(&from->target, target, err) ||
-        !read_launch(from, in, launch, err) || !is_its_vocabulary(from, words, model, err) ||
+        !read_launch(from, in, launch, err) || !is_its_vocabulary(from, words, model, given->otherwise.model, err) ||
         !take_choices(from, given, err) || !fill_job(from, given, err) ||
-        !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
+        !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err) ||
+        !check_sizes(&from->read, in, model, err))
         return false;
     say_overruled(in, "batch", given->space.batch, from->read.says_batch, own->batch);
     say_overruled(in, "seq", given->space.sequence, from->read.says_sequence, own->sequence);

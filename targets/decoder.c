@@ -1,5 +1,6 @@
 #include "targets/decoder.h"
 #include "models/kinds/layers.h"
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_attention(const char *kind)
@@ -54,6 +55,33 @@ struct decoder decoder_of(const struct model *model)
     }
     out.llama = out.llama && out.blocks > 0 && out.heads > 0 && out.inner > 0;
     return out;
+}
+
+void decoder_put_differences(struct text *out, const struct decoder *said, const struct model *model)
+{
+    const struct decoder own = decoder_of(model);
+    const bool plain = !decoder_other(model) && !decoder_scans(model);
+    const struct {
+        const char *name;
+        int64_t said, own;
+        bool held;
+    } sizes[] = {
+        { "layers", said->blocks, own.blocks, plain },
+        { "hidden size", said->hidden, own.hidden, true },
+        { "attention heads", said->heads, own.heads, plain },
+        { "key-value heads", said->kv_heads, own.kv_heads, plain },
+        { "width of a head", said->head_dim, own.head_dim, plain },
+        { "feed-forward size", said->inner, own.inner, plain },
+        { "experts", said->experts, own.experts, plain },
+        { "experts of a token", said->choices, own.choices, plain },
+        { "feed-forward size of an expert", said->expert_inner, own.expert_inner, plain },
+        { "vocabulary", said->vocab_size, own.vocab_size,
+          llabs(said->vocab_size - own.vocab_size) > own.vocab_size / 100 }, /* what is padded costs nearly the same */
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].held && sizes[i].said > 0 && sizes[i].said != sizes[i].own)
+            text_printf(out, "%s%s expected %lld, found %lld", out->length > 0 ? "; " : "", sizes[i].name,
+                        (long long)sizes[i].own, (long long)sizes[i].said);
 }
 
 static int layers_of_kind(const struct model *model, const char *kind)

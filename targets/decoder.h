@@ -1,6 +1,7 @@
 /* The shape of a decoder as configurations of frameworks name it, taken from the model's description. */
 #ifndef CLEAVE_TARGETS_DECODER_H
 #define CLEAVE_TARGETS_DECODER_H
+#include "base/text.h"
 #include "models/model.h"
 
 struct decoder {
@@ -17,6 +18,10 @@ struct decoder {
 };
 /* Also of models that are no decoders: then blocks is 0. */
 struct decoder decoder_of(const struct model *model);
+/* Adds the sizes that a launch says and that the model has otherwise: "hidden size expected 4096, found 8192". Sizes of
+ * 0 are not said. Models that are no plain decoders are held by their width and vocabulary alone, since launches
+ * describe the rest of them in other ways; vocabularies that differ by padding are the same. */
+void decoder_put_differences(struct text *out, const struct decoder *said, const struct model *model);
 /* NULL when the model reads one stream of tokens, looks only back, and says the next one, which is what transformers'
  * AutoModelForCausalLM builds of a configuration; else what it is: "an encoder", one with a decoder, a classifier. */
 const char *decoder_other(const struct model *model);

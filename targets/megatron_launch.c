@@ -542,6 +542,27 @@ static bool set_degrees(struct launch *l, const struct megatron_args *a, const c
     return true;
 }
 
+/* What the settings say of a model that they do not describe whole: but for a vocabulary, or some sizes alone. */
+static struct decoder described_sizes(const struct megatron_args *args)
+{
+    struct error why = { 0 };
+    struct megatron_args any = *args;
+    any.vocabulary = 1;
+    struct model *model = megatron_model(&any, "sizes", &why);
+    struct decoder sizes = { .hidden = args->hidden,
+                             .blocks = args->layers,
+                             .heads = args->heads,
+                             .kv_heads = args->grouped_query ? args->query_groups : 0,
+                             .head_dim = args->kv_channels,
+                             .inner = args->experts > 0 ? 0 : args->ffn,
+                             .experts = args->experts };
+    if (model)
+        sizes = decoder_of(model);
+    sizes.vocab_size = args->vocabulary;
+    model_free(model);
+    return sizes;
+}
+
 bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, bool narrow,
                      const char *name, struct error *err)
 {
@@ -581,6 +602,8 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
     if (!out->model && !out->other_model && args->layers > 0 && args->hidden > 0 && args->heads > 0 &&
         described.vocabulary == 0)
         out->lacks = "--vocab-size, which its tokenizer knows";
+    if (!out->model && !out->other_model)
+        out->sizes = described_sizes(args);
     bool ok = out->model || !err || !err->kind || error_within(err, "%s", name); /* without sizes there is none */
     if (ok && mask_operators(out, err) && check_rules(out, name, err))
         return true;

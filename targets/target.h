@@ -9,6 +9,7 @@
 #ifndef CLEAVE_TARGETS_TARGET_H
 #define CLEAVE_TARGETS_TARGET_H
 #include "base/text.h"
+#include "targets/decoder.h"
 #include "targets/launch.h"
 #include "targets/shell.h"
 
@@ -100,6 +101,7 @@ struct launch_read {
         rank_batch; /* sequences of a data rank in a step, from which the batch follows; 0: it is said, or unknown */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
     bool other_model;      /* words that are not understood make another model of the sizes, which then describe none */
+    struct decoder sizes;  /* without a model: what it says of one all the same; 0: not said */
     const char *lacks;     /* the only thing that these do not say of it: "--vocab-size, ..."; NULL: more, or none */
     int64_t devices;       /* 0: not said */
     int64_t accumulation;  /* micro-batches of a data rank in a step, as the launch states them; 0: it does not */

@@ -65,6 +65,27 @@ def vocabulary_beside_a_launch(folder):
     expect("vocabulary alone", 2, "--vocab-size: the launch leaves more open: --model says all", *job[:3], "--micro-batch-size 2", *job[4:], "--vocab-size", 2000)
 
 
+def sizes_of_another_model(folder):
+    """A launch is priced as the model whose sizes it says, or refused: estimate --model, and compare with the first plan's model."""
+    own, other = f"{WORDS} --micro-batch-size 2", f"{WORDS} --micro-batch-size 2".replace("hidden-size 256", "hidden-size 512")
+    cluster, plan = ("--cluster", "1x8:h100-sxm"), folder / "own.json"
+    result = run("estimate", "--from", "megatron-lm", own, *cluster, "--vocab-size", 1024, "-o", plan)
+    check("the plan to compare with", result.returncode == 0, result)
+    differs = "another model than megatron: hidden size expected 256, found 512; width of a head expected 64, found 128; feed-forward size expected 1024, found 2048: give its vocabulary as --vocab-size N"
+    expect("compare as the first plan's model", 2, differs, "compare", plan, "--from", f"megatron-lm={other}")
+    result = run("compare", plan, "--from", f"megatron-lm={other}", "--vocab-size", 1024)
+    check("compare --vocab-size", result.returncode == 0 and "not steps of the same work" in result.stderr, result)
+    result = run("compare", plan, "--from", f"megatron-lm={own}")
+    check("compare with a launch of the same sizes", result.returncode == 0, result)
+    expect("compare --vocab-size without a launch", 2, "--vocab-size belongs to --from", "compare", plan, "--vocab-size", 1024)
+    expect("another --model", 2, "another model than gpt2: layers expected 12, found 4; hidden size expected 768, found 512;.*: give its vocabulary as --vocab-size N in place of --model", "estimate", "--from", "megatron-lm", other, *cluster, "--model", "gpt2")
+    expect("--model beside a whole description", 2, "vocabulary expected 50257, found 1024: leave --model out", "estimate", "--from", "megatron-lm", f"{own} --vocab-size 1024", *cluster, "--model", "gpt2")
+    part = "--num-layers 12 --micro-batch-size 2 --seq-length 128 --bf16 --global-batch-size 16"
+    expect("some sizes alone", 2, "hidden size expected 768, found 512: name the model that it is for", "estimate", "--from", "megatron-lm", f"{part} --hidden-size 512", *cluster, "--model", "gpt2")
+    result = run("estimate", "--from", "megatron-lm", part, *cluster, "--model", "gpt2")
+    check("a launch that says fewer sizes", result.returncode == 0, result)
+
+
 def deepspeed_keys(folder):
     """DeepSpeed takes fields of stage 3 without stage3_, refuses a field that it does not know, and ignores such a key at the top."""
     settings = folder / "ds.json"
@@ -366,4 +387,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, names_that_are_slips, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, names_that_are_slips, megatron_words)

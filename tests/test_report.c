@@ -188,6 +188,30 @@ START_TEST(what_does_not_fit_comes_last)
 }
 END_TEST
 
+/* A step of half the tokens is not the faster for being shorter: what works off more tokens in a second is. */
+START_TEST(other_work_is_ranked_by_its_rate)
+{
+    struct report_plan plans[2] = { plan_of("half", 100, 0), plan_of("full", 190, 0) };
+    plans[1].tokens_per_step = 2 * plans[0].tokens_per_step;
+    struct report report = report_of(plans, 2);
+    struct text html = { 0 };
+    int order[REPORT_MAX_PLANS];
+    ck_assert(!report_is_same_work(&report));
+    report_order(&report, order);
+    ck_assert_int_eq(order[0], 1);
+    CHECK_NEAR(report_times_as_long(&plans[0], &plans[1]), 200.0 / 190, 1e-12);
+    report_html(&report, &html);
+    ck_assert_ptr_nonnull(strstr(html.data, "</strong> has most tokens/s, "));
+    ck_assert_ptr_nonnull(strstr(html.data, ", 5.3 % more than half (the plans&#39; steps are not of the same work)"));
+    ck_assert_ptr_null(strstr(html.data, "fastest"));
+    text_free(&html);
+    plans[1].tokens_per_step = plans[0].tokens_per_step;
+    ck_assert(report_is_same_work(&report));
+    plans[0].parameters = 1e9;
+    ck_assert(!report_is_same_work(&report));
+}
+END_TEST
+
 /* ---- timelines ---- */
 static double attribute(const char *element, const char *end, const char *name, const char **rest)
 {
@@ -326,6 +350,7 @@ static Suite *report_suite(void)
     tcase_add_test(tests, statistics);
     tcase_add_test(tests, a_bar_says_of_what_it_is);
     tcase_add_test(tests, what_does_not_fit_comes_last);
+    tcase_add_test(tests, other_work_is_ranked_by_its_rate);
     tcase_add_test(tests, long_timelines_are_small_and_whole);
     tcase_add_test(tests, gantt_of_every_strategy);
     suite_add_tcase(suite, tests);

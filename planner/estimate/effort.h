@@ -231,6 +231,7 @@ enum {
                               need it. */
     MOVING_SHARE = 8,     /* Nor, each time, more than one part in so many of what does not persist. */
     SETTLE_INSTRS = 20000, /* A program of so many instructions is laid out in a tenth of a second. */
+    TOLD_INSTRS = 1000000, /* Of so many, one plan that a user asks about is laid out and simulated in two seconds. */
     FEW_INSTRS = 100000,   /* Of fewer, more micro-batches may pack otherwise in leaps. */
     GLANCE_SHARE = 50,     /* A glance may say one part in so many too much: of 49 none did, or 0.8 % too little, and
                               what else launches of llama-3-405b could be is told in a sixth of the time. */

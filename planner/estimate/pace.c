@@ -1,5 +1,6 @@
 #include "planner/estimate/pace.h"
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/estimate/estimate_parts.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/lives.h"
@@ -55,6 +56,17 @@ void pace_close(struct pace *pace)
     pace->laid_out = false;
 }
 
+bool pace_look_at_all(struct pace *pace, struct error *err)
+{
+    const struct plan *plan = pace->plan;
+    pace->whole = program_instrs(pace->few.program) * plan->micro_batch_count / pace_micro_batches(pace) <= TOLD_INSTRS;
+    if (!pace->whole || pace->further == 0)
+        return true;
+    estimate_shortened_free(&pace->few);
+    pace->further = 0;
+    return lower(&pace->few, pace, plan->micro_batch_count, err);
+}
+
 bool pace_bound(struct pace *pace, struct error *err)
 {
     struct program *few = pace->few.program;
@@ -94,8 +106,9 @@ static bool keep_early(struct pace *pace, struct error *err)
 bool pace_lay_out(struct pace *pace, struct error *err)
 {
     pace->laid_out =
-        pace->laid_out || (pace_bound(pace, err) && (pace->early || keep_early(pace, err)) &&
-                           layout_place_and_order(pace->few.program, &(struct layout_ask){ .brief = true }, NULL, err));
+        pace->laid_out ||
+        (pace_bound(pace, err) && (pace->early || keep_early(pace, err)) &&
+         layout_place_and_order(pace->few.program, &(struct layout_ask){ .brief = !pace->whole }, NULL, err));
     return pace->laid_out;
 }
 
@@ -197,7 +210,7 @@ static bool lay_longer_out(struct pace *pace, struct error *err)
 bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
                struct paced_step *out, struct error *err)
 {
-    enum { LONG_SHARE = 500 };
+    enum { WAITS_PART = 500 };
     bool timed = apart->priced ? time_program(pace->few.program, &apart->durations, arena, out, err)
                                : price_and_time(pace->few.program, facts, arena, out, err);
     if (!timed)
@@ -206,7 +219,7 @@ bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_
         return true;
     struct paced_step few = apart->few, longer = apart->longer;
     if (!pace->shared)
-        pace->waits = out->step_ns - few.step_ns > few.step_ns / LONG_SHARE;
+        pace->waits = out->step_ns - few.step_ns > few.step_ns / WAITS_PART;
     if (pace->uneven || pace->waits) {
         few = *out;
         if (!lay_longer_out(pace, err) || !price_and_time(pace->longer_laid_out.program, facts, arena, &longer, err))

@@ -20,6 +20,7 @@ struct pace {
     int further, period;     /* micro-batches that `few` has not, and that `longer` has more; 0: few is all */
     struct shortened few, longer, longer_laid_out; /* the last: where it is needed */
     bool laid_out;                                 /* few is */
+    bool whole;                                    /* few is all, and is laid out as thoroughly as a chosen plan is */
     struct stage_program *early; /* (stages) few's lists before it was laid out, with less waits; NULL: it is not */
     int64_t *least_bytes; /* (stages) that few's layout promises at least, whatever it is; NULL: nobody has asked */
     bool uneven; /* passes are: then, and where few micro-batches wait for bytes, two numbers of them are laid out */
@@ -47,6 +48,8 @@ bool pace_is_uneven(const struct plan *plan);
  * too. glance: as of even passes, of which none is to be laid out. */
 bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, bool glance, struct error *err);
 void pace_close(struct pace *pace);
+/* Looks at the whole step, as simulate does, where that takes a second or two; before anything is laid out. */
+bool pace_look_at_all(struct pace *pace, struct error *err);
 /* Gives the number of micro-batches of `few`. */
 static inline int pace_micro_batches(const struct pace *pace)
 {

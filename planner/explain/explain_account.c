@@ -25,8 +25,9 @@ static bool measure(struct explained *e, struct error *err)
     bool good = contents_open(&contents, program, err);
     int64_t *bytes = good ? arena_alloc(&contents.arena, (size_t)e->plan->stage_count, sizeof *bytes) : NULL;
     good = good && (bytes || fail_memory(err)) && /* as it is predicted: of all micro-batches where they are not many */
-           (estimate_shortens(e->plan) ? estimate_program_bytes(bytes, program, e->model, e->plan, err)
-                                       : estimate_plan_bytes(bytes, e->model, e->plan, err));
+           (e->pace->pace.whole || estimate_shortens(e->plan)
+                ? estimate_program_bytes(bytes, program, e->model, e->plan, err)
+                : estimate_plan_bytes(bytes, e->model, e->plan, err));
     for (int s = 0; good && s < e->plan->stage_count; s++) {
         good = contents_find(&e->memory[s], &contents, s, err);
         contents_promise(&e->memory[s], bytes[s]);
@@ -42,7 +43,8 @@ bool explained_lower(struct explained *e, struct pace_shelf *shelf, struct error
         return true;
     if (!pace_take(&e->pace, shelf, e->model, e->plan, err))
         return false;
-    if (!pace_lay_out(&e->pace->pace, err) || !(e->measured || measure(e, err))) {
+    if ((e->whole && !pace_look_at_all(&e->pace->pace, err)) || !pace_lay_out(&e->pace->pace, err) ||
+        !(e->measured || measure(e, err))) {
         explained_drop(e, NULL);
         return false;
     }

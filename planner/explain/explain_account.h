@@ -16,6 +16,7 @@ struct explained {
     struct graph *graph;
     struct kept_pace *pace;        /* NULL: not lowered, or dropped */
     const struct program *program; /* of the pace, laid out; NULL with it */
+    bool whole; /* set before explained_lower(), without a shelf: it is taken apart as `plan` tells it in the end */
     bool measured;
     struct stage_memory *memory; /* (stages) of it, with what further micro-batches are promised among the gaps; zeroes
                                     before explained_lower(), and then it stays */

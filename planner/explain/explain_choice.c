@@ -244,13 +244,12 @@ static bool list_kinds(struct kinds *kinds, const struct choice *own)
     return true;
 }
 
-/* Looks without leaders where they lead to no schedule that the closed form does not bound: that may be shorter. */
+/* Searches without leaders, too, as --versus does: those of a light look need not lead to the best of schedules that
+ * the closed form does not bound. */
 static bool look_without(struct explainer *e, const struct query *query, struct solution *best, struct error *err)
 {
     struct solution found;
-    if (best->kind == SOLUTION_PLAN && !schedules[best->explained->plan->schedule]->bounded)
-        return true;
-    if (!explainer_look(e, &query->space, e->facts, &found, err))
+    if (!explainer_solve(e, &query->space, e->facts, &found, err))
         return false;
     if (best->kind != SOLUTION_PLAN || (found.kind == SOLUTION_PLAN && found.step_ns < best->step_ns))
         *best = found;

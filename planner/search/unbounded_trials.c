@@ -128,7 +128,8 @@ static bool add_found(struct run *run, struct candidate *c, const struct partiti
 }
 
 /* Solves the candidate's configuration by the closed form; steps of below_ns and longer are of no use. Where chunks do
- * not fit that each have their share of the memory, some of a small model may that share it out otherwise. */
+ * not fit that each have their share of the memory, some may that share it out otherwise: of a small model in any way,
+ * of others with a quarter more for some chunks, such as the first, which holds more micro-batches, or the head's. */
 static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 {
     struct partition_problem problem;
@@ -139,8 +140,8 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     problem.below_ns = run_with_idle_ns(&run->configs[c->config], below_ns);
     if (!partition_solve(&problem, &run->arena, &result, run->err))
         return false;
-    if (result.plan_count == 0 && run_is_small(run) && config_shares_devices(&run->configs[c->config])) {
-        problem.capacity_bytes = c->capacity_bytes;
+    if (result.plan_count == 0 && config_shares_devices(&run->configs[c->config])) {
+        problem.capacity_bytes = run_is_small(run) ? c->capacity_bytes : problem.capacity_bytes / 4 * 5;
         if (!partition_solve(&problem, &run->arena, &result, run->err))
             return false;
     }

@@ -344,7 +344,8 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 }
 
 /* Gives a chunk's number in flight from its stage's: chunks share what that holds, which is as many times a chunk as it
- * holds of the stage's own when they are full. */
+ * holds of the stage's own when they are full; what is left over is of the first chunks, which the next group of
+ * micro-batches enters first. */
 int *workbench_in_flight(struct arena *arena, const struct config *config)
 {
     if (config->meshes > 0)
@@ -358,8 +359,10 @@ int *workbench_in_flight(struct arena *arena, const struct config *config)
         if (!schedule_find_held(schedules[config->schedule], &place, &held[s]))
             return NULL;
     }
-    for (int k = 0; held && in_flight && k < pieces; k++)
-        in_flight[k] = (int)ceil_div(held[config_stage(config, k)], chunks);
+    for (int k = 0; held && in_flight && k < pieces; k++) {
+        int all = held[config_stage(config, k)], chunk = k / config->stages;
+        in_flight[k] = all / chunks + (chunk < all % chunks);
+    }
     return held ? in_flight : NULL;
 }
 
