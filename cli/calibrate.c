@@ -1,16 +1,14 @@
 /* Makes a small file of corrections of measured runs, which --profile takes. */
 #include "cli/calibrated.h"
 #include "cli/calibrate_fit.h"
-#include "cli/from.h"
+#include "cli/logged_job.h"
 #include "cli/measured_rows.h"
 #include "cli/progress.h"
-#include "cli/training_log.h"
 #include "base/num.h"
 #include "host/heap.h"
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
-#include "targets/target.h"
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +33,8 @@ static const struct calibrate_arguments defaults = {
 static const struct option options[] = {
     OUTPUT_OPTION(AT(output), "the corrections, for --profile"),
     LIST_OPTION("log", AT(logs), "FILE",
-                "what a run of the job printed: lines of Megatron-LM, torchtitan or DeepSpeed; may be repeated"),
+                "what a run of the job printed: lines of Megatron-LM, torchtitan, DeepSpeed or transformers' Trainer; "
+                "may be repeated"),
     TEXT_OPTION(
         "from", AT(from), "TARGET",
         "with --log: the operand is the launch that ran, of megatron-lm, torchtitan, ...: a file, or its arguments"),
@@ -73,7 +72,8 @@ struct measured_step {
 struct calibrating {
     const struct cli *cli;
     const struct calibrate_arguments *a;
-    const char *job; /* that was logged: a model, or with --from a launch; NULL: rows name theirs */
+    const char *job;          /* that was logged: a model, or with --from a launch; NULL: rows name theirs */
+    struct logged_job logged; /* that is it, with the options */
     struct measured_rows rows;
     struct arena arena;
     struct question *questions; /* (question_count) */
@@ -147,97 +147,26 @@ static bool take_rows(struct calibrating *c, const char *const *paths, int path_
                                 paths[0], m->count);
 }
 
-/* The job that was logged: what the options name, or the launch. *batch: its sequences in a step. */
-static bool price_logged(struct plan **plan, struct estimate **estimate, int64_t *batch, struct inputs *in,
-                         const struct calibrating *c, struct error *err)
-{
-    const struct calibrate_arguments *a = c->a;
-    *batch = a->given.space.batch;
-    if (!a->from)
-        return given_price(plan, estimate, in, &a->given, c->job, err);
-    struct from from;
-    bool good = from_price(&from, plan, estimate, in, &a->given, a->from, a->model, c->job, err);
-    *batch = from.read.launch.batch;
-    from_free(&from);
-    return good;
-}
-
-/* Who printed the lines: of "elapsed time per iteration", which scripts of several targets print as Megatron-LM does,
- * the framework of the job. */
-static const char *printed_by(const struct training_log *log, const struct inputs *in)
-{
-    const char *framework = in->facts.framework ? in->facts.framework->name : NULL;
-    const struct target *target = framework ? target_of_framework(framework) : NULL;
-    bool others = target && strncmp(target->name, "megatron", strlen("megatron")) != 0;
-    return others && log->kind == TRAINING_LOG_MEGATRON ? target->name : training_log_names[log->kind];
-}
-
-/* A correction makes up for another model, too: that is no news of the devices. */
-static void note_strangers(const struct calibrating *c, const char *name, const struct prediction *prediction,
-                           double step_s, int64_t peak_bytes)
-{
-    char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
-    double slower = step_s * 1e9 / (double)prediction->step_ns,
-           fuller = peak_bytes > 0 ? (double)peak_bytes / (double)estimate_peak_bytes(prediction) : 1;
-    if (fmax(slower, 1 / slower) > 4 || fmax(fuller, 1 / fuller) > 3)
-        fprintf(
-            c->cli->talk,
-            "note: %s: a step of %s and a peak of %s were predicted: are the model (its adapters, quantized matrices), "
-            "the cluster and the batch those of the run?\n",
-            name, text_duration_ns(step, prediction->step_ns), text_bytes(peak, estimate_peak_bytes(prediction)));
-}
-
 /* As often as the job was logged. */
 static bool take_logs(struct calibrating *c, struct error *err)
 {
-    const struct text_list *logs = &c->a->logs;
-    struct inputs in = { .cli = c->cli };
-    struct plan *plan = NULL;
-    struct estimate *estimate = NULL;
-    int64_t batch;
-    if (!c->a->given.space.framework && !c->a->from)
-        return fail(err, "--framework is missing: what ran the job, for example --framework torchtitan");
-    bool good = price_logged(&plan, &estimate, &batch, &in, c, err);
+    struct logged_run runs[MAX_LIST];
+    c->logged = (struct logged_job){ c->cli, &c->a->given, c->job, c->a->from, c->a->model };
     c->questions = arena_alloc(&c->arena, 1, sizeof *c->questions);
     c->samples = arena_alloc(&c->arena, MAX_LIST, sizeof *c->samples);
     c->places = arena_alloc(&c->arena, MAX_LIST, sizeof *c->places);
     c->question_count = c->device_count = 1;
     c->holder_count = 2;
-    good = good && (!arena_failed(&c->arena) || fail_memory(err));
-    if (good && in.cluster->type_count > 1)
-        good = fail(err, "--cluster: expected devices of one type, whose speed a step tells, found %d types",
-                    in.cluster->type_count);
-    for (int i = 0; good && i < logs->count; i++) {
-        const char *text;
-        size_t length;
-        struct training_log log;
-        good = inputs_text(&in, logs->item[i], &text, &length, err) &&
-               training_log_read(&log, logs->item[i], text, length, err);
-        if (good && log.batch > 0 && log.batch != batch)
-            good = fail(err, "%s: expected a global batch of %lld sequences, as %s has it, found %lld", logs->item[i],
-                        (long long)batch, c->a->from ? "the launch" : "--batch", (long long)log.batch);
-        if (!good)
-            break;
-        double step_s = training_log_step_s(&log, batch, in.graph->sequence, in.cluster->device_count);
-        char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
-        fprintf(c->cli->talk, "%s: %d steps of %s, %s%s%s\n", logs->item[i], log.step_count, printed_by(&log, &in),
-                text_duration_ns(step, (int64_t)(step_s * 1e9)), log.peak_bytes > 0 ? ", peak " : "",
-                log.peak_bytes > 0 ? text_bytes(peak, log.peak_bytes) : "");
-        note_strangers(c, logs->item[i], &estimate->prediction, step_s, log.peak_bytes);
-        int64_t beside = log.peak_bytes - estimate_peak_bytes(&estimate->prediction);
-        c->memory_bytes[0] = log.peak_bytes > 0 ? max_i64(c->memory_bytes[0], beside) : c->memory_bytes[0];
-        c->places[c->count] = (struct measured_step){ NULL, 0, step_s };
-        c->samples[c->count++] = (struct fit_sample){ .holder = { 0, 1 } };
+    if (arena_failed(&c->arena))
+        return fail_memory(err);
+    if (!logged_job_read(runs, &c->holders[0], &c->holders[1], &c->logged, &c->a->logs, &c->arena, err))
+        return false;
+    for (; c->count < c->a->logs.count; c->count++) {
+        c->memory_bytes[0] = max_i64(c->memory_bytes[0], runs[c->count].beside_bytes);
+        c->places[c->count] = (struct measured_step){ NULL, 0, runs[c->count].step_s };
+        c->samples[c->count] = (struct fit_sample){ .holder = { 0, 1 } };
     }
-    if (good) {
-        c->holders[0] = arena_strdup(&c->arena, in.cluster->types[0].device.name);
-        c->holders[1] = arena_strdup(&c->arena, in.framework.name);
-        good = (c->holders[0] && c->holders[1]) || fail_memory(err);
-    }
-    estimate_free(estimate);
-    plan_free(plan);
-    inputs_free(&in);
-    return good;
+    return true;
 }
 
 /* ---- fitting ---- */
@@ -249,7 +178,7 @@ static bool price_job(struct row_price *out, struct calibrating *c, const struct
     struct estimate *estimate = NULL;
     int64_t batch;
     in.calibrations[in.calibration_count++] = *trial;
-    bool good = price_logged(&plan, &estimate, &batch, &in, c, err);
+    bool good = logged_job_price(&plan, &estimate, &batch, &in, &c->logged, err);
     if (good)
         *out = (struct row_price){ estimate->prediction.step_ns, estimate_peak_bytes(&estimate->prediction), true,
                                    run_shape_of(plan, graph_parameter_count(in.graph), c->holders[0], c->holders[1]) };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Corrections of measured runs: steps that are known become speeds that predict them, also those of other rows; logs of the three
+"""Corrections of measured runs: steps that are known become speeds that predict them, also those of other rows; logs of four
 programs; what each price says of its accuracy; what is refused. usage: test_cli_calibrate.py CLEAVE SOURCE_ROOT"""
 import csv
 import json
@@ -101,7 +101,7 @@ def like_runs(folder):
 
 
 def logs(folder):
-    """What the three programs print: the step that they tell is what is predicted afterwards, but for the shrinkage."""
+    """What three of the programs print: the step that they tell is what is predicted afterwards, but for the shrinkage."""
     for name, program, batch in (("megatron", "Megatron-LM", "64"), ("torchtitan", "torchtitan", "16"), ("deepspeed", "DeepSpeed", "16")):
         found = folder / f"{name}.json"
         words = [word if word != "16" else batch for word in ESTIMATE]
@@ -123,6 +123,21 @@ def logs(folder):
         check(f"{name} is priced so", abs((before["step_s"] / after["step_s"] - 1)) > 0.005)
         check(f"{name}: memory that was needed beside is kept back",
               after["available_bytes"] == before["available_bytes"] - told["corrections"][0]["memory_bytes"], result)
+
+
+def trainer(folder):
+    """Logs of transformers' Trainer, and of a launch on another cluster than is said."""
+    words = [word if word != "torchtitan" else "accelerate-fsdp2" for word in ESTIMATE]
+    result = run("calibrate", *words, "--log", LOG / "log_trainer.txt", "-o", folder / "trainer.json")
+    check("a Trainer's log", "log_trainer.txt: 30 steps of transformers' Trainer by its progress bar, the first left out, 20.0 s" in result.stderr, result)
+    words = [word if word != "1x8:h100-sxm" else "2x8:h100-sxm" for word in ESTIMATE]
+    expect("another cluster", 2, 'expected a run on 16 devices, as --cluster has them, found a world size of 8: .*--cluster 1x8:h100-sxm',
+           "calibrate", *[word if word != "16" else "64" for word in words], "--log", LOG / "log_megatron.txt")
+    launch, log = folder / "launch" / "train.sh", folder / "train.log"
+    check("a launch", run("plan", "llama-3-8b", "--cluster", "1x8:h100-sxm", "--batch", "64", "--target", "megatron-lm", "--launch", folder / "launch").returncode == 0)
+    log.write_text("elapsed time per iteration (ms): 5000 | global batch size: 64 |\n" * 5)
+    result = run("calibrate", "--from", "megatron-lm", launch, "--cluster", "2x8:h100-sxm", "--log", log)
+    check("what a launch counts is noted once", result.returncode == 0 and result.stderr.count("note: the launch counts 8 devices") == 1, result)
 
 
 def sentences(_):
@@ -163,4 +178,4 @@ def refused(folder):
     expect("a wild speed", 2, r"bad.json:1:\d+: corrections\[0\].products", "estimate", *ESTIMATE, "--profile", bad)
 
 
-main(tables, like_runs, logs, sentences, refused)
+main(tables, like_runs, logs, trainer, sentences, refused)
