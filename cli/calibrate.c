@@ -51,8 +51,9 @@ static const struct option options[] = {
     JOB_OPTIONS(struct calibrate_arguments, given.space),
 };
 
-enum { ROUNDS = 2, MOST_HOLDERS = 64 };
+enum { ROUNDS = 2, MOST_ROUNDS = 6, MOST_HOLDERS = 64 };
 #define SETTLED .01     /* logs of speeds that moved less are not told anew */
+#define FAR .1          /* steps are not linear over more: then they are told further times */
 #define TRIAL_SPEED 1.1 /* a slope is what a speed so much higher makes of a step */
 
 /* Runs of which one thing is asked have one price and one slope; each is a sample of its own. */
@@ -402,6 +403,21 @@ static bool find_like_runs(struct calibrated *found, struct calibrating *c, stru
     return true;
 }
 
+/* Which run the corrections tell worst. */
+static void find_worst(struct calibrated *found, const struct calibrating *c)
+{
+    double most = -1;
+    for (int i = 0; i < c->count; i++) {
+        const struct measured_step *place = &c->places[i];
+        if (fabs(c->samples[i].log_ratio) <= most)
+            continue;
+        most = fabs(c->samples[i].log_ratio);
+        found->worst.name = place->row ? place->row->run.id : c->a->logs.item[i];
+        found->worst.measured_s = place->measured_s;
+        found->worst.corrected_s = place->measured_s / exp(c->samples[i].log_ratio);
+    }
+}
+
 static bool fit_all(struct calibrated *found, struct calibrating *c, struct error *err)
 {
     size_t room = (size_t)c->holder_count * MECHANISM_COUNT;
@@ -410,7 +426,8 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
     if (!speeds.log_speed)
         return fail_memory(err);
     struct fit best = speeds;
-    for (int round = 0; round < ROUNDS; round++) {
+    double moved = 1;
+    for (int round = 0; round < ROUNDS || (round < MOST_ROUNDS && moved > FAR); round++) {
         if (!linearise(c, &speeds, true, err) || !errors_now(&found->after, c, err))
             return false;
         if (round == 0)
@@ -421,7 +438,7 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
         }
         if (!fit_solve(&speeds, &c->at, c->samples, c->count, NULL, &c->arena, err))
             return false;
-        double moved = 0;
+        moved = 0;
         for (size_t i = 0; i < room; i++)
             moved = fmax(moved, fabs(speeds.log_speed[i] - c->at.log_speed[i]));
         if (moved < SETTLED)
@@ -436,6 +453,7 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
     if (found->after.mean > least.mean && (!linearise(c, &best, false, err) || !errors_now(&found->after, c, err)))
         return false;
     found->run_count = c->count;
+    find_worst(found, c);
     found->calibration = c->trials[MECHANISM_COUNT];
     found->calibration.error_before = found->before.median;
     found->calibration.error_after = found->after.median;
@@ -497,6 +515,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
            (!a->output || write_calibration(&c, &found, err)) && (!a->json || calibrated_write_json(cli, &found, err));
     if (good && !a->json && !inputs_is_stdout(a->output))
         calibrated_print(cli->out, &found);
+    if (good)
+        calibrated_note(cli->talk, &found);
     if (good && a->output && !inputs_is_stdout(a->output))
         fprintf(cli->talk, "wrote %s; next: cleave estimate or plan with --profile %s\n", a->output, a->output);
     measured_rows_free(&c.rows);

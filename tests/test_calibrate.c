@@ -179,7 +179,7 @@ START_TEST(fits_find_speeds)
     CHECK_NEAR(speed(&found, MECHANISM_PRODUCTS), .95, .01);
     CHECK_NEAR(speed(&found, MECHANISM_LINKS), 1.08, .02);
     for (int k = 0; k < MECHANISM_COUNT; k++)
-        if (k != MECHANISM_PRODUCTS && k != MECHANISM_LINKS)
+        if (k != MECHANISM_PRODUCTS && k != MECHANISM_LINKS && k != MECHANISM_ATTENTION && k != MECHANISM_ELEMENTWISE)
             ck_assert(speed(&found, k) == 1);
     for (int i = 0; i < RUNS; i++)
         CHECK_NEAR(fit_error(&found, &at, &samples[i]), 0, .01);
@@ -197,6 +197,35 @@ START_TEST(fits_find_speeds)
         samples[i].group = "odd";
     ck_assert(fit_solve(&none, &found, samples, RUNS, "odd", &arena, &err));
     ck_assert(speed(&none, MECHANISM_PRODUCTS) == 1); /* nobody is left to say otherwise */
+    arena_free(&arena);
+}
+END_TEST
+
+/* A step that is measured is known: one run, or runs that are all off alike, are told, however far off they are. */
+START_TEST(fits_tell_common_offsets)
+{
+    double zeros[2 * MECHANISM_COUNT] = { 0 };
+    struct fit at = { 2, zeros }, found;
+    struct fit_sample samples[RUNS];
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    static const struct {
+        int count;
+        double off;
+    } cases[] = { { 1, .2 }, { 1, .7 }, { 1, -.7 }, { 3, .4 }, { RUNS, .7 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        make_samples(samples, 1, 1);
+        for (int k = 0; k < cases[i].count; k++)
+            samples[k].log_ratio += cases[i].off;
+        ck_assert(fit_solve(&found, &at, samples, cases[i].count, NULL, &arena, &err));
+        for (int k = 0; k < cases[i].count; k++)
+            CHECK_NEAR(fit_error(&found, &at, &samples[k]), 0, .05);
+    }
+    make_samples(samples, 1, 1);
+    samples[0].log_ratio += 9; /* no speed makes so much of it */
+    ck_assert(fit_solve(&found, &at, samples, 1, NULL, &arena, &err));
+    for (int k = 0; k < MECHANISM_COUNT; k++)
+        ck_assert(fabs(log(speed(&found, k))) <= log(MOST_SPEED) + 1e-6);
     arena_free(&arena);
 }
 END_TEST
@@ -266,6 +295,7 @@ static Suite *calibrate_suite(void)
     CHECK_ADD(suite, runs_tell_what_is_like_them);
     CHECK_ADD(suite, logs_without_steps_are_refused);
     CHECK_ADD(suite, fits_find_speeds);
+    CHECK_ADD(suite, fits_tell_common_offsets);
     CHECK_ADD(suite, corrections_scale_what_they_speak_of);
     CHECK_ADD(suite, corrections_are_read_strictly);
     return suite;
