@@ -1,16 +1,14 @@
 /* Makes a small file of corrections of measured runs, which --profile takes. */
 #include "cli/calibrated.h"
 #include "cli/calibrate_fit.h"
-#include "cli/from.h"
+#include "cli/logged_job.h"
 #include "cli/measured_rows.h"
 #include "cli/progress.h"
-#include "cli/training_log.h"
 #include "base/num.h"
 #include "host/heap.h"
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
-#include "targets/target.h"
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +33,8 @@ static const struct calibrate_arguments defaults = {
 static const struct option options[] = {
     OUTPUT_OPTION(AT(output), "the corrections, for --profile"),
     LIST_OPTION("log", AT(logs), "FILE",
-                "what a run of the job printed: lines of Megatron-LM, torchtitan or DeepSpeed; may be repeated"),
+                "what a run of the job printed: lines of Megatron-LM, torchtitan, DeepSpeed or transformers' Trainer; "
+                "may be repeated"),
     TEXT_OPTION(
         "from", AT(from), "TARGET",
         "with --log: the operand is the launch that ran, of megatron-lm, torchtitan, ...: a file, or its arguments"),
@@ -52,8 +51,9 @@ static const struct option options[] = {
     JOB_OPTIONS(struct calibrate_arguments, given.space),
 };
 
-enum { ROUNDS = 2, MOST_HOLDERS = 64 };
+enum { ROUNDS = 2, MOST_ROUNDS = 6, MOST_HOLDERS = 64 };
 #define SETTLED .01     /* logs of speeds that moved less are not told anew */
+#define FAR .1          /* steps are not linear over more: then they are told further times */
 #define TRIAL_SPEED 1.1 /* a slope is what a speed so much higher makes of a step */
 
 /* Runs of which one thing is asked have one price and one slope; each is a sample of its own. */
@@ -73,7 +73,8 @@ struct measured_step {
 struct calibrating {
     const struct cli *cli;
     const struct calibrate_arguments *a;
-    const char *job; /* that was logged: a model, or with --from a launch; NULL: rows name theirs */
+    const char *job;          /* that was logged: a model, or with --from a launch; NULL: rows name theirs */
+    struct logged_job logged; /* that is it, with the options */
     struct measured_rows rows;
     struct arena arena;
     struct question *questions; /* (question_count) */
@@ -147,97 +148,26 @@ static bool take_rows(struct calibrating *c, const char *const *paths, int path_
                                 paths[0], m->count);
 }
 
-/* The job that was logged: what the options name, or the launch. *batch: its sequences in a step. */
-static bool price_logged(struct plan **plan, struct estimate **estimate, int64_t *batch, struct inputs *in,
-                         const struct calibrating *c, struct error *err)
-{
-    const struct calibrate_arguments *a = c->a;
-    *batch = a->given.space.batch;
-    if (!a->from)
-        return given_price(plan, estimate, in, &a->given, c->job, err);
-    struct from from;
-    bool good = from_price(&from, plan, estimate, in, &a->given, a->from, a->model, c->job, err);
-    *batch = from.read.launch.batch;
-    from_free(&from);
-    return good;
-}
-
-/* Who printed the lines: of "elapsed time per iteration", which scripts of several targets print as Megatron-LM does,
- * the framework of the job. */
-static const char *printed_by(const struct training_log *log, const struct inputs *in)
-{
-    const char *framework = in->facts.framework ? in->facts.framework->name : NULL;
-    const struct target *target = framework ? target_of_framework(framework) : NULL;
-    bool others = target && strncmp(target->name, "megatron", strlen("megatron")) != 0;
-    return others && log->kind == TRAINING_LOG_MEGATRON ? target->name : training_log_names[log->kind];
-}
-
-/* A correction makes up for another model, too: that is no news of the devices. */
-static void note_strangers(const struct calibrating *c, const char *name, const struct prediction *prediction,
-                           double step_s, int64_t peak_bytes)
-{
-    char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
-    double slower = step_s * 1e9 / (double)prediction->step_ns,
-           fuller = peak_bytes > 0 ? (double)peak_bytes / (double)estimate_peak_bytes(prediction) : 1;
-    if (fmax(slower, 1 / slower) > 4 || fmax(fuller, 1 / fuller) > 3)
-        fprintf(
-            c->cli->talk,
-            "note: %s: a step of %s and a peak of %s were predicted: are the model (its adapters, quantized matrices), "
-            "the cluster and the batch those of the run?\n",
-            name, text_duration_ns(step, prediction->step_ns), text_bytes(peak, estimate_peak_bytes(prediction)));
-}
-
 /* As often as the job was logged. */
 static bool take_logs(struct calibrating *c, struct error *err)
 {
-    const struct text_list *logs = &c->a->logs;
-    struct inputs in = { .cli = c->cli };
-    struct plan *plan = NULL;
-    struct estimate *estimate = NULL;
-    int64_t batch;
-    if (!c->a->given.space.framework && !c->a->from)
-        return fail(err, "--framework is missing: what ran the job, for example --framework torchtitan");
-    bool good = price_logged(&plan, &estimate, &batch, &in, c, err);
+    struct logged_run runs[MAX_LIST];
+    c->logged = (struct logged_job){ c->cli, &c->a->given, c->job, c->a->from, c->a->model };
     c->questions = arena_alloc(&c->arena, 1, sizeof *c->questions);
     c->samples = arena_alloc(&c->arena, MAX_LIST, sizeof *c->samples);
     c->places = arena_alloc(&c->arena, MAX_LIST, sizeof *c->places);
     c->question_count = c->device_count = 1;
     c->holder_count = 2;
-    good = good && (!arena_failed(&c->arena) || fail_memory(err));
-    if (good && in.cluster->type_count > 1)
-        good = fail(err, "--cluster: expected devices of one type, whose speed a step tells, found %d types",
-                    in.cluster->type_count);
-    for (int i = 0; good && i < logs->count; i++) {
-        const char *text;
-        size_t length;
-        struct training_log log;
-        good = inputs_text(&in, logs->item[i], &text, &length, err) &&
-               training_log_read(&log, logs->item[i], text, length, err);
-        if (good && log.batch > 0 && log.batch != batch)
-            good = fail(err, "%s: expected a global batch of %lld sequences, as %s has it, found %lld", logs->item[i],
-                        (long long)batch, c->a->from ? "the launch" : "--batch", (long long)log.batch);
-        if (!good)
-            break;
-        double step_s = training_log_step_s(&log, batch, in.graph->sequence, in.cluster->device_count);
-        char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
-        fprintf(c->cli->talk, "%s: %d steps of %s, %s%s%s\n", logs->item[i], log.step_count, printed_by(&log, &in),
-                text_duration_ns(step, (int64_t)(step_s * 1e9)), log.peak_bytes > 0 ? ", peak " : "",
-                log.peak_bytes > 0 ? text_bytes(peak, log.peak_bytes) : "");
-        note_strangers(c, logs->item[i], &estimate->prediction, step_s, log.peak_bytes);
-        int64_t beside = log.peak_bytes - estimate_peak_bytes(&estimate->prediction);
-        c->memory_bytes[0] = log.peak_bytes > 0 ? max_i64(c->memory_bytes[0], beside) : c->memory_bytes[0];
-        c->places[c->count] = (struct measured_step){ NULL, 0, step_s };
-        c->samples[c->count++] = (struct fit_sample){ .holder = { 0, 1 } };
+    if (arena_failed(&c->arena))
+        return fail_memory(err);
+    if (!logged_job_read(runs, &c->holders[0], &c->holders[1], &c->logged, &c->a->logs, &c->arena, err))
+        return false;
+    for (; c->count < c->a->logs.count; c->count++) {
+        c->memory_bytes[0] = max_i64(c->memory_bytes[0], runs[c->count].beside_bytes);
+        c->places[c->count] = (struct measured_step){ NULL, 0, runs[c->count].step_s };
+        c->samples[c->count] = (struct fit_sample){ .holder = { 0, 1 } };
     }
-    if (good) {
-        c->holders[0] = arena_strdup(&c->arena, in.cluster->types[0].device.name);
-        c->holders[1] = arena_strdup(&c->arena, in.framework.name);
-        good = (c->holders[0] && c->holders[1]) || fail_memory(err);
-    }
-    estimate_free(estimate);
-    plan_free(plan);
-    inputs_free(&in);
-    return good;
+    return true;
 }
 
 /* ---- fitting ---- */
@@ -249,7 +179,7 @@ static bool price_job(struct row_price *out, struct calibrating *c, const struct
     struct estimate *estimate = NULL;
     int64_t batch;
     in.calibrations[in.calibration_count++] = *trial;
-    bool good = price_logged(&plan, &estimate, &batch, &in, c, err);
+    bool good = logged_job_price(&plan, &estimate, &batch, &in, &c->logged, err);
     if (good)
         *out = (struct row_price){ estimate->prediction.step_ns, estimate_peak_bytes(&estimate->prediction), true,
                                    run_shape_of(plan, graph_parameter_count(in.graph), c->holders[0], c->holders[1]) };
@@ -473,6 +403,21 @@ static bool find_like_runs(struct calibrated *found, struct calibrating *c, stru
     return true;
 }
 
+/* Which run the corrections tell worst. */
+static void find_worst(struct calibrated *found, const struct calibrating *c)
+{
+    double most = -1;
+    for (int i = 0; i < c->count; i++) {
+        const struct measured_step *place = &c->places[i];
+        if (fabs(c->samples[i].log_ratio) <= most)
+            continue;
+        most = fabs(c->samples[i].log_ratio);
+        found->worst.name = place->row ? place->row->run.id : c->a->logs.item[i];
+        found->worst.measured_s = place->measured_s;
+        found->worst.corrected_s = place->measured_s / exp(c->samples[i].log_ratio);
+    }
+}
+
 static bool fit_all(struct calibrated *found, struct calibrating *c, struct error *err)
 {
     size_t room = (size_t)c->holder_count * MECHANISM_COUNT;
@@ -481,7 +426,8 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
     if (!speeds.log_speed)
         return fail_memory(err);
     struct fit best = speeds;
-    for (int round = 0; round < ROUNDS; round++) {
+    double moved = 1;
+    for (int round = 0; round < ROUNDS || (round < MOST_ROUNDS && moved > FAR); round++) {
         if (!linearise(c, &speeds, true, err) || !errors_now(&found->after, c, err))
             return false;
         if (round == 0)
@@ -492,7 +438,7 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
         }
         if (!fit_solve(&speeds, &c->at, c->samples, c->count, NULL, &c->arena, err))
             return false;
-        double moved = 0;
+        moved = 0;
         for (size_t i = 0; i < room; i++)
             moved = fmax(moved, fabs(speeds.log_speed[i] - c->at.log_speed[i]));
         if (moved < SETTLED)
@@ -507,6 +453,7 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
     if (found->after.mean > least.mean && (!linearise(c, &best, false, err) || !errors_now(&found->after, c, err)))
         return false;
     found->run_count = c->count;
+    find_worst(found, c);
     found->calibration = c->trials[MECHANISM_COUNT];
     found->calibration.error_before = found->before.median;
     found->calibration.error_after = found->after.median;
@@ -568,6 +515,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
            (!a->output || write_calibration(&c, &found, err)) && (!a->json || calibrated_write_json(cli, &found, err));
     if (good && !a->json && !inputs_is_stdout(a->output))
         calibrated_print(cli->out, &found);
+    if (good)
+        calibrated_note(cli->talk, &found);
     if (good && a->output && !inputs_is_stdout(a->output))
         fprintf(cli->talk, "wrote %s; next: cleave estimate or plan with --profile %s\n", a->output, a->output);
     measured_rows_free(&c.rows);

@@ -21,9 +21,11 @@ struct fit {
 };
 /**
  * The speeds that are likeliest given the samples, in the linear model about `at`: |error| counts as in Huber's loss,
- * the unit being the samples' own spread, and each log speed has a normal prior about 0 with a spread by mechanism, so
- * that what no sample speaks of stays 1. left_out: samples of this group have no say; NULL: all have. Fails only for
- * want of memory.
+ * and each log speed has a normal prior about 0 with a spread by mechanism, so that what no sample speaks of stays 1;
+ * kernels' have a common part beside, which may be large. The unit of errors is what samples of one device and
+ * framework scatter about their common offset once speeds explain what they can, .02 at least: a single sample, or some
+ * that are off alike, are explained. Speeds keep within LEAST_SPEED and MOST_SPEED. left_out: samples of this group
+ * have no say; NULL: all have. Fails only for want of memory.
  */
 bool fit_solve(struct fit *out, const struct fit *at, const struct fit_sample *samples, int count, const char *left_out,
                struct arena *arena, struct error *err);

@@ -3,6 +3,8 @@
 #include "cli/inputs.h"
 #include <math.h>
 
+#define UNEXPLAINED .05 /* of a step: twice what corrections of published runs leave in the median */
+
 static void print_speeds(FILE *out, const struct calibrated *found, const struct correction *own, int holder)
 {
     fprintf(out, "%s%s%s (%lld %s)\n", *own->device ? own->device : own->framework,
@@ -20,6 +22,32 @@ static void print_speeds(FILE *out, const struct calibrated *found, const struct
     if (own->memory_bytes > 0)
         fprintf(out, "  memory beside what is predicted: %s\n",
                 text_bytes((char[TEXT_NUMBER_BYTES]){ 0 }, own->memory_bytes));
+}
+
+/* How many speeds stand at their limits: there is nothing further for them to explain. */
+static int limited_speeds(const struct calibration *c)
+{
+    int count = 0;
+    for (int i = 0; i < c->count; i++)
+        for (int k = 0; k < MECHANISM_COUNT; k++)
+            count += c->corrections[i].speed[k] < 1.01 * LEAST_SPEED || c->corrections[i].speed[k] > .99 * MOST_SPEED;
+    return count;
+}
+
+void calibrated_note(FILE *out, const struct calibrated *found)
+{
+    char measured[TEXT_NUMBER_BYTES], corrected[TEXT_NUMBER_BYTES];
+    int limited = limited_speeds(&found->calibration);
+    if (found->after.median < UNEXPLAINED && limited == 0)
+        return;
+    fprintf(out, "note: %s: a step of %s was measured, %s is predicted with the corrections", found->worst.name,
+            text_duration_ns(measured, llround(found->worst.measured_s * 1e9)),
+            text_duration_ns(corrected, llround(found->worst.corrected_s * 1e9)));
+    if (limited > 0)
+        fprintf(out, ", %d of them at the limit (%g to %d)", limited, LEAST_SPEED, MOST_SPEED);
+    fprintf(out,
+            "; what speeds do not explain may be another model, batch, cluster or dtype than the run's, or what no "
+            "device does: data that is waited for, checkpoints, evaluations, other jobs\n");
 }
 
 void calibrated_print(FILE *out, const struct calibrated *found)

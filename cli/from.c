@@ -191,7 +191,7 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
     in->reading.quantizes_experts = from->read.quantizes_experts;
     if (!space_inputs(in, space, name, &from->job, err))
         return false;
-    if (!from->read.quantized && stored_in(in->model))
+    if (!from->read.quantized && stored_in(in->model) && !in->silent)
         fprintf(in->cli->talk, "note: %s stores frozen matrices in %s, of which the launch says nothing\n", name,
                 quantized_names[stored_in(in->model)]);
     if (from->read.adapters && decoder_trains(NULL, in->model) == TRAINS_ALL)
@@ -421,7 +421,7 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
     if (from->read.says_data && own->data * others != devices)
         return fail(err, "the launch is for %lld devices, the cluster has %lld", (long long)(own->data * others),
                     (long long)devices);
-    if (from->read.says_data && from->read.devices > 0 && from->read.devices < devices)
+    if (from->read.says_data && from->read.devices > 0 && from->read.devices < devices && !in->silent)
         fprintf(in->cli->talk, "note: the launch counts %lld devices by itself; it is priced on the cluster's %lld\n",
                 (long long)from->read.devices, (long long)devices);
     own->data = devices / others;

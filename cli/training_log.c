@@ -1,13 +1,25 @@
 #include "cli/training_log.h"
+#include "cli/progress_bar.h"
 #include "base/num.h"
 #include "base/text.h"
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-const char *const training_log_names[TRAINING_LOG_COUNT + 1] = { "Megatron-LM", "torchtitan", "DeepSpeed", NULL };
+const char *const training_log_names[TRAINING_LOG_COUNT + 1] = { "Megatron-LM", "torchtitan", "DeepSpeed",
+                                                                 "transformers' Trainer", NULL };
 
 /* What is told on a line, and how: a number behind these words, with what stands behind it. */
-enum told { TOLD_STEP_MS, TOLD_SAMPLES, TOLD_TOKENS, TOLD_BATCH, TOLD_PEAK };
+enum told {
+    TOLD_STEP_MS,
+    TOLD_SAMPLES,
+    TOLD_TOKENS,
+    TOLD_BATCH,
+    TOLD_DEVICES,
+    TOLD_PEAK,
+    TOLD_RUN_S,      /* all of the run */
+    TOLD_STEPS_PER_S /* in the mean of all of the run */
+};
 static const struct phrase {
     enum training_log_kind kind;
     enum told told;
@@ -16,19 +28,27 @@ static const struct phrase {
 } phrases[] = {
     { TRAINING_LOG_MEGATRON, TOLD_STEP_MS, "elapsed time per iteration (ms): ", "", 1 },
     { TRAINING_LOG_MEGATRON, TOLD_BATCH, "global batch size: ", "", 1 },
+    { TRAINING_LOG_MEGATRON, TOLD_DEVICES, "using world size: ", "", 1 },
     { TRAINING_LOG_MEGATRON, TOLD_PEAK, "| max allocated: ", "", 1 << 20 },       /* what it calls MB is 2^20 bytes */
     { TRAINING_LOG_MEGATRON, TOLD_PEAK, ": at most ", " GiB reserved", 1 << 30 }, /* launches' own train.py */
     { TRAINING_LOG_TORCHTITAN, TOLD_TOKENS, "tps: ", "", 1 },
     { TRAINING_LOG_TORCHTITAN, TOLD_PEAK, "memory: ", "GiB", 1 << 30 },
     { TRAINING_LOG_DEEPSPEED, TOLD_SAMPLES, "CurrSamplesPerSec=", "", 1 },
     { TRAINING_LOG_DEEPSPEED, TOLD_PEAK, "MaxMemAllocated=", "GB", 1 << 30 }, /* 2^30, too */
+    { TRAINING_LOG_TRANSFORMERS, TOLD_BATCH, "(w. parallel, distributed & accumulation) = ", "", 1 },
+    { TRAINING_LOG_TRANSFORMERS, TOLD_RUN_S, "'train_runtime': ", "", 1 }, /* a dictionary, or JSON in a file */
+    { TRAINING_LOG_TRANSFORMERS, TOLD_RUN_S, "\"train_runtime\": ", "", 1 },
+    { TRAINING_LOG_TRANSFORMERS, TOLD_STEPS_PER_S, "'train_steps_per_second': ", "", 1 },
+    { TRAINING_LOG_TRANSFORMERS, TOLD_STEPS_PER_S, "\"train_steps_per_second\": ", "", 1 },
 };
 /* Lines that have none of these say nothing, whatever else they have: "memory: " alone is anybody's. */
-enum { MARKS = 3 };
+enum { MARKS = 4 };
 static const char *const marks[TRAINING_LOG_COUNT][MARKS] = {
-    [TRAINING_LOG_MEGATRON] = { "elapsed time per iteration (ms): ", "| max allocated: ", " GiB reserved" },
+    [TRAINING_LOG_MEGATRON] = { "elapsed time per iteration (ms): ", "| max allocated: ", " GiB reserved",
+                                "using world size: " },
     [TRAINING_LOG_TORCHTITAN] = { "tps: " },
     [TRAINING_LOG_DEEPSPEED] = { "CurrSamplesPerSec=" },
+    [TRAINING_LOG_TRANSFORMERS] = { "train_runtime", "train_steps_per_second", "Total train batch size" },
 };
 
 static bool is_marked(enum training_log_kind kind, const char *line)
@@ -47,8 +67,10 @@ struct rates {
 struct reading {
     struct arena arena;
     const char *name;
-    int64_t batch, peak_bytes;
+    int64_t batch, devices, peak_bytes;
+    double run_s, steps_per_s; /* as the end of a run tells them; 0: not told */
     struct rates rates[TRAINING_LOG_COUNT];
+    struct progress_bars bars;
 };
 
 /* The line without colours, which are ESC [ ... m; and without what is no text. */
@@ -96,6 +118,15 @@ static bool take(struct reading *r, const struct phrase *phrase, double value, s
     case TOLD_BATCH:
         r->batch = value < 1e9 ? (int64_t)value : 0;
         return true;
+    case TOLD_DEVICES:
+        r->devices = value < 1e9 ? (int64_t)value : 0;
+        return true;
+    case TOLD_RUN_S:
+        r->run_s = value;
+        return true;
+    case TOLD_STEPS_PER_S:
+        r->steps_per_s = value;
+        return true;
     case TOLD_STEP_MS:
     case TOLD_TOKENS:
     case TOLD_SAMPLES:
@@ -109,6 +140,13 @@ static bool take(struct reading *r, const struct phrase *phrase, double value, s
     return true;
 }
 
+/* Whether so little was rounded to nothing. */
+static bool is_zero(const char *number)
+{
+    size_t length = strspn(number, "0.");
+    return length > 0 && !isdigit((unsigned char)number[length]);
+}
+
 static bool read_line(struct reading *r, const char *line, int number, struct error *err)
 {
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
@@ -118,7 +156,9 @@ static bool read_line(struct reading *r, const char *line, int number, struct er
         if (!at || !is_marked(phrase->kind, line))
             continue;
         at += strlen(phrase->words);
-        if (strncmp(at, "0.00 GiB reserved", 17) == 0) /* on processors */
+        at += phrase->kind == TRAINING_LOG_TRANSFORMERS && (*at == '\'' || *at == '"'); /* as newer releases print */
+        if (strncmp(at, "0.00 GiB reserved", 17) == 0 ||                                /* on processors */
+            (phrase->told == TOLD_STEPS_PER_S && is_zero(at)))
             continue;
         if (!read_grouped(at, &value, &end) || strncmp(end, phrase->unit, strlen(phrase->unit)) != 0)
             return fail(err, "%s:%d:%d: expected a positive number%s%s behind \"%s\", found '%.20s'", r->name, number,
@@ -126,7 +166,7 @@ static bool read_line(struct reading *r, const char *line, int number, struct er
         if (!take(r, phrase, value, err))
             return false;
     }
-    return true;
+    return progress_bars_read(&r->bars, &r->arena, line) || fail_memory(err);
 }
 
 /* The first step compiles, allocates and fills caches: it has no say where there are others. */
@@ -136,17 +176,47 @@ static double settled(struct rates *rates)
     return median_of(rates->value + skipped, rates->count - skipped);
 }
 
+/* A Trainer's step is what its bar tells between counts; where that stands too seldom, the mean of all of the run. */
+static bool tell_trainer(struct training_log *log, struct reading *r, struct error *err)
+{
+    struct progress_pace pace;
+    if (!progress_bars_pace(&pace, &r->bars, &r->arena))
+        return fail_memory(err);
+    log->step_count = pace.steps;
+    log->step_s = pace.step_s;
+    log->how = pace.windows > 1 ? " by its progress bar, the first left out" : " by its progress bar";
+    if (pace.windows > 0)
+        return true;
+    log->how = " in the mean of all of the run, with its first step, evaluations and checkpoints";
+    if (r->run_s > 0 && r->steps_per_s > 0 && pace.steps == 0)
+        log->step_count = max_int(1, (int)fmin(1e9, round(r->run_s * r->steps_per_s)));
+    if (r->run_s > 0 && pace.steps > 0)
+        log->step_s = r->run_s / pace.steps;
+    else if (r->steps_per_s > 0)
+        log->step_s = 1 / r->steps_per_s;
+    log->step_count = max_int(1, log->step_count);
+    return true;
+}
+
 static bool tell(struct training_log *out, struct reading *r, int lines, struct error *err)
 {
-    struct training_log log = { .batch = r->batch, .peak_bytes = r->peak_bytes };
+    struct training_log log = { .batch = r->batch, .devices = r->devices, .peak_bytes = r->peak_bytes, .how = "" };
     int kind = 0;
     while (kind < TRAINING_LOG_COUNT && r->rates[kind].count == 0)
         kind++;
-    if (kind == TRAINING_LOG_COUNT)
+    if (kind == TRAINING_LOG_COUNT && !tell_trainer(&log, r, err))
+        return false;
+    if (kind == TRAINING_LOG_COUNT && !(log.step_s > 0))
         return fail(err,
                     "%s: expected steps as Megatron-LM (\"elapsed time per iteration (ms): N\"), torchtitan (\"tps: "
-                    "N\") or DeepSpeed (\"CurrSamplesPerSec=N\") print them, found none in %d lines",
+                    "N\"), DeepSpeed (\"CurrSamplesPerSec=N\") or transformers' Trainer (its progress bar, or "
+                    "\"'train_steps_per_second': N\") print them, found none in %d lines",
                     r->name, lines);
+    if (kind == TRAINING_LOG_COUNT) {
+        log.kind = TRAINING_LOG_TRANSFORMERS;
+        *out = log;
+        return true;
+    }
     double median = settled(&r->rates[kind]);
     log.kind = (enum training_log_kind)kind;
     log.step_count = r->rates[kind].count;
@@ -163,11 +233,12 @@ bool training_log_read(struct training_log *out, const char *name, const char *t
     bool good = true;
     int number = 0;
     for (const char *at = text, *end = text + length; good && at < end;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t line_length = (size_t)((stop ? stop : end) - at);
+        size_t line_length = 0; /* a progress bar returns to the beginning of its line */
+        while (line_length < (size_t)(end - at) && at[line_length] != '\n' && at[line_length] != '\r')
+            line_length++;
         struct arena room = { 0 };
         const char *line = plain(&room, at, line_length);
-        number++;
+        number += at == text || at[-1] == '\n';
         good = line ? read_line(&r, line, number, err) : fail_memory(err);
         arena_free(&room);
         at += line_length + 1;

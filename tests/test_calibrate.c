@@ -23,12 +23,50 @@ static struct training_log must_read(const char *file)
     return log;
 }
 
+static struct training_log read_words(const char *words)
+{
+    struct training_log log = { 0 };
+    struct error err = { 0 };
+    ck_assert_msg(training_log_read(&log, "own", words, strlen(words), &err), "%s", err.message);
+    return log;
+}
+
+/* Of a Trainer's bar what passes between counts: neither its first step, nor an evaluation in it, nor bars of others.
+ */
+START_TEST(trainers_say_steps)
+{
+    struct training_log log = must_read("log_trainer.txt");
+    ck_assert(log.kind == TRAINING_LOG_TRANSFORMERS && log.step_count == 30 && log.batch == 16);
+    CHECK_NEAR(training_log_step_s(&log, 16, 4096, 8), 20, 1e-9);
+    ck_assert_ptr_nonnull(strstr(log.how, "progress bar"));
+    static const struct {
+        const char *words;
+        double step_s;
+        int count;
+    } whole[] = {
+        { "100%|##| 30/30 [10:12<00:00, 20.41s/it]\n{'train_runtime': 615.0, 'train_steps_per_second': 0.049}", 20.5,
+          30 },
+        { "{'train_runtime': '400.0', 'train_steps_per_second': '0.05', 'train_loss': '1'}", 20, 20 },
+        { "{\n \"train_runtime\": 400.0,\n \"train_steps_per_second\": 0.05\n}", 20, 20 },
+        { "[default0]:100%|##| 40/40 [1:00:00<00:00, 90.0s/it]{'train_steps_per_second': 0.0}", 90, 40 },
+        { "\r 50%|# | 5/10 [00:10<00:10,  1.9s/it]\r100%|##| 10/10 [00:20<00:00,  1.9s/it]", 2, 10 },
+    };
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        log = read_words(whole[i].words);
+        CHECK_NEAR(log.step_s, whole[i].step_s, 1e-9);
+        ck_assert_int_eq(log.step_count, whole[i].count);
+        ck_assert_ptr_nonnull(strstr(log.how, "mean of all of the run"));
+    }
+}
+END_TEST
+
 START_TEST(logs_say_steps_and_peaks)
 {
     struct training_log megatron = must_read("log_megatron.txt"), titan = must_read("log_torchtitan.txt"),
                         deepspeed = must_read("log_deepspeed.txt");
     ck_assert(megatron.kind == TRAINING_LOG_MEGATRON && megatron.step_count == 4 && megatron.batch == 64);
     CHECK_NEAR(training_log_step_s(&megatron, 64, 4096, 8), 3.0159, 1e-9);
+    ck_assert(megatron.devices == 8 && titan.devices == 0);
     ck_assert_int_eq(megatron.peak_bytes, (int64_t)(40211.52 * 1048576));
     ck_assert(titan.kind == TRAINING_LOG_TORCHTITAN && titan.step_count == 3 && titan.batch == 0);
     CHECK_NEAR(training_log_step_s(&titan, 16, 8192, 8), 16 * 8192 / 6877.0 / 8, 1e-9);
@@ -103,6 +141,8 @@ START_TEST(logs_without_steps_are_refused)
                 "t.log:2:35: expected a positive number behind \"elapsed time per iteration (ms): \", found 'nan |'");
     must_refuse("memory: 4.5MB(1%) tps: 7\n", "t.log:1:9: expected a positive number of GiB behind \"memory: \"");
     must_refuse("tps: -7\n", "t.log:1:6: expected a positive number");
+    must_refuse("Map: 100%|##| 10/10 [01:40<00:00, 10.0s/it]", "expected steps as Megatron-LM");
+    must_refuse("{'train_runtime': nan}", "expected a positive number behind \"'train_runtime': \"");
     must_refuse("CurrSamplesPerSec=0.0, MaxMemAllocated=1GB", "behind \"CurrSamplesPerSec=\"");
 }
 END_TEST
@@ -139,7 +179,7 @@ START_TEST(fits_find_speeds)
     CHECK_NEAR(speed(&found, MECHANISM_PRODUCTS), .95, .01);
     CHECK_NEAR(speed(&found, MECHANISM_LINKS), 1.08, .02);
     for (int k = 0; k < MECHANISM_COUNT; k++)
-        if (k != MECHANISM_PRODUCTS && k != MECHANISM_LINKS)
+        if (k != MECHANISM_PRODUCTS && k != MECHANISM_LINKS && k != MECHANISM_ATTENTION && k != MECHANISM_ELEMENTWISE)
             ck_assert(speed(&found, k) == 1);
     for (int i = 0; i < RUNS; i++)
         CHECK_NEAR(fit_error(&found, &at, &samples[i]), 0, .01);
@@ -157,6 +197,35 @@ START_TEST(fits_find_speeds)
         samples[i].group = "odd";
     ck_assert(fit_solve(&none, &found, samples, RUNS, "odd", &arena, &err));
     ck_assert(speed(&none, MECHANISM_PRODUCTS) == 1); /* nobody is left to say otherwise */
+    arena_free(&arena);
+}
+END_TEST
+
+/* A step that is measured is known: one run, or runs that are all off alike, are told, however far off they are. */
+START_TEST(fits_tell_common_offsets)
+{
+    double zeros[2 * MECHANISM_COUNT] = { 0 };
+    struct fit at = { 2, zeros }, found;
+    struct fit_sample samples[RUNS];
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    static const struct {
+        int count;
+        double off;
+    } cases[] = { { 1, .2 }, { 1, .7 }, { 1, -.7 }, { 3, .4 }, { RUNS, .7 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        make_samples(samples, 1, 1);
+        for (int k = 0; k < cases[i].count; k++)
+            samples[k].log_ratio += cases[i].off;
+        ck_assert(fit_solve(&found, &at, samples, cases[i].count, NULL, &arena, &err));
+        for (int k = 0; k < cases[i].count; k++)
+            CHECK_NEAR(fit_error(&found, &at, &samples[k]), 0, .05);
+    }
+    make_samples(samples, 1, 1);
+    samples[0].log_ratio += 9; /* no speed makes so much of it */
+    ck_assert(fit_solve(&found, &at, samples, 1, NULL, &arena, &err));
+    for (int k = 0; k < MECHANISM_COUNT; k++)
+        ck_assert(fabs(log(speed(&found, k))) <= log(MOST_SPEED) + 1e-6);
     arena_free(&arena);
 }
 END_TEST
@@ -222,9 +291,11 @@ static Suite *calibrate_suite(void)
 {
     Suite *suite = suite_create("calibrate");
     CHECK_ADD(suite, logs_say_steps_and_peaks);
+    CHECK_ADD(suite, trainers_say_steps);
     CHECK_ADD(suite, runs_tell_what_is_like_them);
     CHECK_ADD(suite, logs_without_steps_are_refused);
     CHECK_ADD(suite, fits_find_speeds);
+    CHECK_ADD(suite, fits_tell_common_offsets);
     CHECK_ADD(suite, corrections_scale_what_they_speak_of);
     CHECK_ADD(suite, corrections_are_read_strictly);
     return suite;
