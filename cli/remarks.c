@@ -204,16 +204,25 @@ static void remark_framework(const struct remarks *to, const struct framework *f
                framework->description, framework->superseded_by);
 }
 
+static bool has_experts(const struct graph *graph)
+{
+    int s = 0;
+    while (s < graph->segment_count && graph->segments[s].kernel != KERNEL_DISPATCH)
+        s++;
+    return s < graph->segment_count;
+}
+
 /* Says what waits for the host, where that is much of the step. */
-static void remark_issue(const struct remarks *to, const struct prediction *p)
+static void remark_issue(const struct remarks *to, const struct graph *graph, const struct prediction *p)
 {
     enum { MUCH_SHARE = 5 };
     char time[TEXT_NUMBER_BYTES];
     if (p->breakdown_ns[TIME_ISSUE] * MUCH_SHARE > p->step_ns)
         remark(to, "issue",
                "for %s of the step devices wait until their host has issued the next kernels (issue): larger "
-               "micro-batches, fewer experts on a rank and CUDA graphs shorten that",
-               text_duration_ns(time, p->breakdown_ns[TIME_ISSUE]));
+               "micro-batches%s and CUDA graphs shorten that",
+               text_duration_ns(time, p->breakdown_ns[TIME_ISSUE]),
+               has_experts(graph) ? ", fewer experts on a rank" : "");
 }
 
 /* Says what the runs of calibrations that are like the job tell of its step. */
@@ -238,7 +247,7 @@ static bool say_all(const struct remarks *to, const struct inputs *in, const str
 {
     remark_framework(to, in->facts.framework);
     remark_dtype(to, in, plan);
-    remark_issue(to, prediction);
+    remark_issue(to, in->graph, prediction);
     remark_heads(to, in->model, in->graph, plan);
     remark_vocabulary(to, in, plan);
     remark_reserve(to, in);

@@ -134,6 +134,10 @@ bool megatron_check(const struct megatron_args *args, const char *name, struct e
 /* The same of a command line of Megatron-LM, with words that no setting has: they refuse more than they change. */
 bool megatron_check_words(const struct megatron_args *args, const char *const *words, int count, const char *name,
                           struct error *err);
+/* Adds to what was not understood what changes a step and has no price with the target's facts, with the facts that
+ * have it. */
+bool megatron_say_unpriced(struct launch_read *out, struct arena *arena, const struct megatron_args *a,
+                           struct error *err);
 extern const struct target_rule megatron_rules[], megatron_bridge_rules[];
 void megatron_allow(struct space *space, const struct graph *graph);
 /* Whether modules of --recompute-modules compute exactly these operators again; they come to `out` (NULL: not). */

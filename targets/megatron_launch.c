@@ -335,39 +335,6 @@ static bool set_sharding(struct launch_read *out, struct arena *arena, const str
     return true;
 }
 
-/* Names what shortens a step and is not priced with the facts of the target, and the facts that have it. */
-static bool say_unpriced(struct launch_read *out, struct arena *arena, const struct megatron_args *a, struct error *err)
-{
-    static const char whole[] = "full_iteration", overlap[] = "--overlap-moe-expert-parallel-comm (priced without, but "
-                                                              "where cleave estimate has --framework "
-                                                              "megatron-core-flex-overlap)";
-    static const char flex[] = "--moe-token-dispatcher-type flex (alltoall is priced, but where cleave estimate has "
-                               "--framework megatron-core-flex)";
-    static const char gathers[] = "--moe-token-dispatcher-type allgather (alltoall is priced: a token is sent to each "
-                                  "expert that it chooses, not to each rank of experts)";
-    static const char drops[] = "--moe-expert-capacity-factor (without --moe-pad-expert-input-to-capacity no choice is "
-                                "taken to be dropped)";
-    char graphs[200];
-    bool all = a->graph_scope && strstr(a->graph_scope, whole);
-    snprintf(graphs, sizeof graphs, "--cuda-graph-impl %.40s (priced without graphs%s)", a->graphs,
-             all ? ", but where cleave estimate has --framework megatron-core-graphs"
-                 : ": what the host issues takes less with them");
-    const struct {
-        bool given;
-        const char *text;
-    } rows[] = {
-        { out->launch.expert > 1 && text_is(a->dispatcher, "allgather"), gathers },
-        { out->launch.expert > 1 && text_is(a->dispatcher, "flex"), flex },
-        { a->overlap_experts, overlap },
-        { a->capacity > 0 && !a->padded_capacity, drops },
-        { !text_is(a->graphs, "none"), graphs },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].given && !say_unknown(out, arena, rows[i].text, err))
-            return false;
-    return true;
-}
-
 static bool set_memory(struct launch_read *out, struct arena *arena, const struct megatron_args *a, const char *name,
                        struct error *err)
 {
@@ -393,7 +360,7 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     if (a->optimizer_offload && a->offload_fraction < 1 &&
         !say_unknown(out, arena, "--optimizer-offload-fraction (all of the optimizer's state is taken here)", err))
         return false;
-    if (!say_unpriced(out, arena, a, err))
+    if (!megatron_say_unpriced(out, arena, a, err))
         return false;
     int64_t usual = max_i64(40000000, 1000000 * l->data);
     l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS

@@ -1,7 +1,9 @@
-/* Which arguments Megatron-LM refuses, and says so before any rank trains (megatron/training/arguments.py,
- * validate_args; megatron/core/transformer/transformer_config.py and megatron/core/optimizer/optimizer_config.py,
+/* Which arguments have no price, and which Megatron-LM refuses, and says so before any rank trains
+ * (megatron/training/arguments.py, validate_args; megatron/core/transformer/transformer_config.py and
+ * megatron/core/optimizer/optimizer_config.py,
  * __post_init__). */
 #include "targets/megatron.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,5 +160,41 @@ bool megatron_check_words(const struct megatron_args *a, const char *const *word
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].refused)
             return megatron_refuse(err, name, rows[i].rule, rows[i].text);
+    return true;
+}
+
+bool megatron_say_unpriced(struct launch_read *out, struct arena *arena, const struct megatron_args *a,
+                           struct error *err)
+{
+    static const char whole[] = "full_iteration";
+    static const char flex[] = "--moe-token-dispatcher-type flex (alltoall is priced, but where cleave estimate has "
+                               "--framework megatron-core-flex)";
+    static const char gathers[] = "--moe-token-dispatcher-type allgather (alltoall is priced: a token is sent to each "
+                                  "expert that it chooses, not to each rank of experts)";
+    static const char drops[] = "--moe-expert-capacity-factor (without --moe-pad-expert-input-to-capacity no choice is "
+                                "taken to be dropped)";
+    char graphs[200];
+    bool all = a->graph_scope && strstr(a->graph_scope, whole);
+    const char *overlap = all ? "--overlap-moe-expert-parallel-comm (priced without, but where cleave estimate has "
+                                "--framework megatron-core-graphs-overlap)"
+                              : "--overlap-moe-expert-parallel-comm (priced without, but where cleave estimate has "
+                                "--framework megatron-core-flex-overlap, which is of DeepEP's dispatcher)";
+    snprintf(graphs, sizeof graphs, "--cuda-graph-impl %.40s (priced without graphs%s%s)", a->graphs,
+             all ? ", but where cleave estimate has --framework megatron-core-graphs"
+                 : ": what the host issues takes less with them",
+             all && a->overlap_experts ? "-overlap" : "");
+    const struct {
+        bool given;
+        const char *text;
+    } rows[] = {
+        { out->launch.expert > 1 && text_is(a->dispatcher, "allgather"), gathers },
+        { out->launch.expert > 1 && text_is(a->dispatcher, "flex"), flex },
+        { a->overlap_experts, overlap },
+        { a->capacity > 0 && !a->padded_capacity, drops },
+        { !text_is(a->graphs, "none"), graphs },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given && !launch_read_add_unknown(out, arena, rows[i].text, strlen(rows[i].text), err))
+            return false;
     return true;
 }

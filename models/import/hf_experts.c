@@ -138,7 +138,7 @@ FAMILY(deepseek) = {
 static bool read_indexer(struct hf_reader *r)
 {
     double weights;
-    if (!hf_count_indexers(r, 0, &weights))
+    if (!hf_count_indexers(r, 0, 1, &weights))
         return false;
     if (!(weights > 0))
         return true;

@@ -160,8 +160,9 @@ bool hf_require_latent(const struct hf_reader *r);
 /* Plans weights of all blocks together, which no kind of layer has, as neurons of the networks that all tokens pass.
  * Gives how many each network gets. */
 int64_t hf_add_neurons(struct hf_reader *r, double weights);
-/* Weights of what chooses the tokens that are attended to, in all blocks; heads: of it, where the file says none. */
-bool hf_count_indexers(struct hf_reader *r, int64_t heads, double *weights);
+/* Weights of what chooses the tokens that are attended to, in all blocks. Where the file says neither: heads of it, and
+ * that the first block and each so many-th from the second have one. */
+bool hf_count_indexers(struct hf_reader *r, int64_t heads, int64_t every, double *weights);
 /* Fills in the facts from the file. */
 bool hf_read_facts(struct hf_reader *r);
 /* Rotary positions from the file's boxes of them: base, part and stretching. */

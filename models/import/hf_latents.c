@@ -6,7 +6,7 @@
 
 #define FAMILY(symbol) static const struct hf_family symbol
 
-bool hf_count_indexers(struct hf_reader *r, int64_t heads, double *weights)
+bool hf_count_indexers(struct hf_reader *r, int64_t heads, int64_t every, double *weights)
 {
     const struct hf_facts *f = &r->facts;
     const struct json *own, *types;
@@ -23,7 +23,7 @@ bool hf_count_indexers(struct hf_reader *r, int64_t heads, double *weights)
         some &= !types || strcmp(word, "sliding_attention") != 0;
         if (own && !json_string(json_at(own, (int)i), &word, r->err))
             return false;
-        some &= !own || strcmp(word, "full") == 0;
+        some &= own ? strcmp(word, "full") == 0 : i == 0 || (i - 1) % every == 0;
         count += some;
     }
     const double n = (double)heads, w = (double)width, h = (double)f->hidden;
@@ -172,7 +172,7 @@ static bool read_hy_v4(struct hf_reader *r)
     struct hf_facts *f = &r->facts;
     double weights;
     int64_t streams;
-    if (!hf_require_latent(r) || !hf_count_indexers(r, 16, &weights) ||
+    if (!hf_require_latent(r) || !hf_count_indexers(r, 16, 4, &weights) ||
         !hf_get_size(r->root, "hc_mult", 4, &streams, r->err))
         return false;
     if (streams > 64)
@@ -204,7 +204,7 @@ static bool read_axk2(struct hf_reader *r)
     struct hf_facts *f = &r->facts;
     double weights;
     int64_t rank;
-    if (!hf_require_latent(r) || !hf_count_indexers(r, 16, &weights) ||
+    if (!hf_require_latent(r) || !hf_count_indexers(r, 16, 1, &weights) ||
         !hf_get_size(r->root, "gated_norm_rank", 16, &rank, r->err))
         return false;
     const double h = (double)f->hidden, turned = (double)(f->plain_dim + f->turned_dim);
@@ -236,9 +236,12 @@ static bool read_dots3(struct hf_reader *r)
 {
     struct hf_facts *f = &r->facts;
     double weights;
+    bool chooses;
     f->shared_inner *= f->shared_experts; /* of one; the file says how many */
-    if (!hf_require_latent(r) || !hf_require_types(r) || !hf_count_indexers(r, 64, &weights))
+    if (!hf_require_latent(r) || !hf_require_types(r) || !hf_get_bool(r->root, "use_dsa", true, &chooses, r->err) ||
+        !hf_count_indexers(r, 64, 1, &weights))
         return false;
+    weights = chooses ? weights : 0;
     const int64_t neurons = hf_add_neurons(r, weights);
     hf_note(r,
             "its attention is planned over all tokens, also where it sees a window; what chooses tokens, %.0f "
@@ -289,6 +292,12 @@ static bool blocks_of_dots3(struct hf_reader *r)
         const struct json *at = json_at(types, (int)i);
         if (!json_string(at, &word, r->err) || (strcmp(word, "sliding_attention") == 0 && !read_window(r, i, a)))
             return false;
+        if (strcmp(word, "sliding_attention") != 0 && strcmp(word, "full_attention") != 0 &&
+            strcmp(word, "indexed_attention") != 0)
+            return json_fail(at, r->err,
+                             "expected \"full_attention\", \"indexed_attention\" or \"sliding_attention\", found "
+                             "\"%.64s\"",
+                             word);
         if (a->rope_dim % 2)
             return json_fail(at, r->err, "rotary positions turn pairs: expected an even number of a head, found %lld",
                              (long long)a->rope_dim);

@@ -265,8 +265,8 @@ static bool read_dory_passes(struct hf_reader *r, struct passes *p, const struct
         return false;
     *each = strcmp(second, "mlp") == 0 ? 2 : 1;
     const int64_t blocks = r->facts.blocks / *each;
-    if (!hf_get_count(r->root, "n_input_layers", 8 * *each, &p->first, r->err) ||
-        !hf_get_count(r->root, "n_output_layers", 8 * *each, &p->last, r->err) ||
+    if (!hf_get_count(r->root, "n_input_layers", 8, &p->first, r->err) ||
+        !hf_get_count(r->root, "n_output_layers", 8, &p->last, r->err) ||
         !hf_get_size(r->root, "n_recurrent_loops", 2, &p->count, r->err))
         return false;
     p->first /= *each;
@@ -294,6 +294,9 @@ static bool blocks_of_dory(struct hf_reader *r)
         bool sliding = (i + 1) % 4 != 0;
         if (types && !json_string(json_at(types, (int)(i * each)), &word, r->err))
             return false;
+        if (types && strcmp(word, "sliding_attention") != 0 && strcmp(word, "full_attention") != 0)
+            return json_fail(json_at(types, (int)(i * each)), r->err,
+                             "expected \"sliding_attention\" or \"full_attention\", found \"%.64s\"", word);
         if (types)
             sliding = strcmp(word, "sliding_attention") == 0;
         b.attention.sliding_window = sliding && r->facts.window < r->facts.positions ? r->facts.window : 0;
@@ -329,10 +332,10 @@ static bool blocks_of_hrm(struct hf_reader *r)
         return json_fail(json_at_key(r->root, turns > MOST_PASSES ? "H_cycles" : "L_cycles"), r->err,
                          "expected at most %d passes", MOST_PASSES);
     /* Where the file does not say how many blocks a stack has, the number of blocks is that of one. */
-    if (!hf_get_size(r->root, "num_layers_per_stack", r->facts.blocks, &stack, r->err) ||
-        stack > (MODEL_MAX_LAYERS - 3) / 2)
-        return stack > 0 &&
-               json_fail(json_at_key(r->root, "num_layers_per_stack"), r->err, "expected at most %d blocks, found %lld",
+    if (!hf_get_size(r->root, "num_layers_per_stack", r->facts.blocks, &stack, r->err))
+        return false;
+    if (stack > (MODEL_MAX_LAYERS - 3) / 2)
+        return json_fail(json_at_key(r->root, "num_layers_per_stack"), r->err, "expected at most %d blocks, found %lld",
                          (MODEL_MAX_LAYERS - 3) / 2, (long long)stack);
     if (!resize_blocks(r, turns * (passes + 1) * stack, "num_layers_per_stack"))
         return false;

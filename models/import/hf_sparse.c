@@ -258,6 +258,7 @@ FAMILY(zaya) = {
 static const struct hf_name inkling_names[] = { HF_NAME("sliding_window_size", SIZE, window),
                                                 HF_NAME("sliding_window", SIZE, window),
                                                 HF_NAME("route_scale", NUMBER, gate_scale),
+                                                HF_NAME("dense_mlp_idx", COUNT, dense_blocks),
                                                 HF_NAME("logits_mup_width_multiplier", NUMBER, logit_scale),
                                                 HF_NAME("intermediate_size", IGNORED, inner),
                                                 HF_NAME("moe_intermediate_size", IGNORED, expert_inner),
