@@ -9,6 +9,7 @@ struct point {
     struct shell_memory memory;
     struct shell_command last; /* which the text's options may continue */
     const struct shell_function *functions;
+    struct shell_words arguments, own_arguments; /* which set -- and shift change in place */
     int commands, variables, notes;
 };
 
@@ -16,11 +17,14 @@ static bool keep(struct shell *s, struct point *out)
 {
     const struct shell_script *script = s->script;
     *out = (struct point){ .functions = *s->functions,
+                           .own_arguments = *s->own_arguments,
                            .commands = script->count,
                            .variables = script->variable_count,
                            .notes = script->note_count };
     if (script->count > 0)
         out->last = script->commands[script->count - 1];
+    if (s->arguments)
+        out->arguments = *s->arguments;
     return shell_remember(s, &out->memory);
 }
 
@@ -34,6 +38,9 @@ static void go_back(struct shell *s, const struct point *point)
     script->variable_count = point->variables;
     script->note_count = point->notes;
     *s->functions = point->functions;
+    *s->own_arguments = point->own_arguments;
+    if (s->arguments)
+        *s->arguments = point->arguments;
 }
 
 /* Whether the word is what another shell is told to run: it stands behind -c and the name of a shell. */
@@ -61,6 +68,7 @@ bool shell_run_word(struct shell *s, const struct shell_words *words, int index)
     struct shell inner = *s;
     inner.depth++;
     inner.err = &why;
+    inner.spelled = SHELL_FROM_EITHER; /* its variables have values already */
     bool ok = shell_run(&inner, text, strlen(text));
     s->grown = inner.grown;
     if (ok && evaluated)
@@ -109,7 +117,7 @@ static bool count_file(struct shell *s)
 
 /* Runs the file in place, and leaves all as it was where that is not understood. */
 static bool run_file(struct shell *s, const struct shell_words *words, const struct shell_file *found, const char *text,
-                     size_t length)
+                     size_t length, bool inverted)
 {
     struct error why = { 0 };
     struct point before;
@@ -122,6 +130,7 @@ static bool run_file(struct shell *s, const struct shell_words *words, const str
     struct shell inner = *s;
     inner.file = file;
     inner.line = 1;
+    inner.spelled = SHELL_FROM_HERE;
     inner.depth++;
     inner.err = &why;
     inner.success = true;
@@ -129,7 +138,7 @@ static bool run_file(struct shell *s, const struct shell_words *words, const str
     bool ok = shell_grow(&inner, length + sizeof inner) && shell_run(&inner, text, length);
     s->grown = inner.grown;
     if (ok) {
-        s->success = inner.success;
+        s->success = inner.success != inverted;
         s->folder = inner.folder;
         s->arguments = given.count > 0 ? s->arguments : inner.arguments;
         return true;
@@ -142,7 +151,14 @@ static bool run_file(struct shell *s, const struct shell_words *words, const str
     return note_unread(s, words, why.message);
 }
 
-bool shell_source(struct shell *s, const struct shell_words *words, bool *found)
+bool shell_begins_source(const char *text)
+{
+    text += strspn(text, " \t\n");
+    size_t length = strcspn(text, " \t\n");
+    return text[length] && ((length == 6 && memcmp(text, "source", 6) == 0) || (length == 1 && *text == '.'));
+}
+
+bool shell_source(struct shell *s, const struct shell_words *words, bool inverted, bool *found)
 {
     const char *command = words->count > 0 ? words->words[0] : "", *path, *text = "", *why = NULL;
     struct shell_file file = { .before = s->file };
@@ -164,5 +180,5 @@ bool shell_source(struct shell *s, const struct shell_words *words, bool *found)
     if (!why && memchr(text, 0, length))
         why = "it is no text";
     file.name = file.path;
-    return why ? note_unread(s, words, why) : run_file(s, words, &file, text, length);
+    return why ? note_unread(s, words, why) : run_file(s, words, &file, text, length, inverted);
 }

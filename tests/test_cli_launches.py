@@ -306,7 +306,8 @@ def files_that_a_script_takes_in(folder):
     (scripts / "conf" / "sizes.sh").write_text('[ -n "$SIZES" ] && return\nSIZES=1\n. "$(dirname "${BASH_SOURCE[0]}")/more.env" 4\nMORE=(--pipeline-model-parallel-size $PP)\nreturn\nTP=8\n')
     (scripts / "conf" / "more.env").write_text('PP=2\nexport MBS=$1\nSIZES=2 source conf/sizes.sh\n')
     (folder / "project" / "conf" / "all.sh").write_text("MBS=1 MORE='--pipeline-model-parallel-size 4'\n")
-    (scripts / "open.sh").write_text('A="2\n')
+    (scripts / "open.sh").write_text('set -- 8 8\nshift\nA="2\n')
+    (scripts / "sizes.sh").write_text("MBS=8\n")
     launch = f"torchrun --nproc_per_node 8 pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size ${{MBS:-2}} --tensor-model-parallel-size ${{TP:-1}} ${{MORE[@]}}\n"
 
     def job(head, words="bash scripts/run.sh 4", place=folder / "project"):
@@ -319,9 +320,11 @@ def files_that_a_script_takes_in(folder):
 
     for head in ('DIR=$(cd $(dirname "${BASH_SOURCE[0]}") && pwd); source $DIR/conf/sizes.sh', 'source "$(dirname "$0")/conf/sizes.sh"', '. conf/sizes.sh', 'D=`dirname $0`; [ -f $D/conf/sizes.sh ] && . $D/conf/sizes.sh',
                  'DIR="$( CDPATH= cd -- "$(dirname -- "$0")" &> /dev/null && pwd )"; source "${DIR}/../scripts/conf/sizes.sh"', 'source $SLURM_SUBMIT_DIR/scripts/conf/sizes.sh', 'cd "$(dirname "$0")/.."; source scripts/conf/sizes.sh',
-                 'load() { source "${BASH_SOURCE%/*}/conf/$1.sh"; }; load sizes', 'source $PWD/conf/sizes.sh || exit 1', '(cd conf; true); source conf/sizes.sh'):
+                 'load() { source "${BASH_SOURCE%/*}/conf/$1.sh"; }; load sizes', 'source $PWD/conf/sizes.sh || exit 1', '(cd conf; true); source conf/sizes.sh',
+                 'if ! source conf/sizes.sh; then exit 1; fi', 'while ! . conf/sizes.sh; do exit 1; done', 'time -p source conf/sizes.sh', 'command . conf/sizes.sh', 'builtin source -- conf/sizes.sh', 'eval "source conf/sizes.sh"', 'eval . conf/sizes.sh',
+                 'load() { source conf/sizes.sh; }; if ! load; then exit 1; fi', 'cd conf; F=./sizes.sh; source $F', 'cd "$(dirname "$0")/.."; ROOT=$PWD; . ${ROOT%/}/scripts/conf/sizes.sh', 'D=${D:-$PWD/conf}; cd ..; for f in "$D"/sizes.sh; do . $f; done'):
         result, found = job(head)
-        check(f"taken in by {head}", found and found[:2] == (2, 4), result)
+        check(f"taken in by {head}", found and found[:2] == (2, 4) and "ends here" not in result.stdout, result)
     result, whole = job("source conf/sizes.sh")
     check("a file that takes in itself", whole and len(whole[2]) == 1 and whole[2][0].endswith("source conf/sizes.sh (line 3: not read, since it takes in itself, and variables that it sets are unknown)"), result)
     for words, place in (("bash scripts/run.sh", folder / "project"), ("scripts/run.sh", folder / "project")):
@@ -330,7 +333,8 @@ def files_that_a_script_takes_in(folder):
     result, found = job("# a\nsource $(dirname $0)/../conf/all.sh", "bash run.sh", scripts)
     check("outside of both", found == (1, 2, ["source $(dirname $0)/../conf/all.sh (line 3: not read, since it is outside of the script's folder: start this in one that holds both, and variables that it sets are unknown)"]), result)
     for head, why in (("source gone.sh", "no such file is there"), ("source $NOWHERE/a.sh", "its path is not known"), ("cd $NOWHERE; . conf/sizes.sh", "its path is not known"), (". conf", "it is no plain file"),
-                      ("source /etc/passwd", "it is outside of the script's folder and of this one"), ("source open.sh", "open.sh:1: a quote")):
+                      ("source /etc/passwd", "it is outside of the script's folder and of this one"), ("source open.sh", "open.sh:3: a quote"),
+                      ("cd conf; load() { . $1; }; load sizes.sh", "its path is not known"), ("cd conf; F=sizes.sh; eval . $F", "its path is not known"), ("set -- 2 1; source open.sh; MBS=$1", "open.sh:3: a quote")):
         result, found = job(head)
         check(f"not read: {head}", found and found[:2] == (1, 2) and len(found[2]) == 1 and why in found[2][0], result)
     result, found = job('source gone.sh\nTP=$TENSOR; MORE="$MORE --tensor-model-parallel-size $WIDE"')
