@@ -14,7 +14,8 @@ struct shell_file {
     const char *path;          /* from the launch's folder, or from the root: what BASH_SOURCE is in it */
     const char *name;          /* in messages */
     struct shell_file *before; /* which takes it in; NULL: it is the launch */
-    int taken;                 /* of the launch: how many files it took in */
+    int taken;                 /* of the launch: how many files it took in, or was to */
+    bool full;                 /* likewise: one of them was too much */
 };
 /* The first word behind a command and its options, as it is spelled. */
 struct shell_operand {

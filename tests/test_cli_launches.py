@@ -338,7 +338,25 @@ def files_that_a_script_takes_in(folder):
         result, found = job(head)
         check(f"not read: {head}", found and found[:2] == (1, 2) and len(found[2]) == 1 and why in found[2][0], result)
     result, found = job('source gone.sh\nTP=$TENSOR; MORE="$MORE --tensor-model-parallel-size $WIDE"')
-    check("an error says what was not read", "(the launch takes in " in result.stderr and "gone.sh, which is not read: no such file is there)" in result.stderr, result)
+    check("an error says what was not read", "(the launch takes in scripts/gone.sh, which is not read: no such file is there)" in result.stderr, result)
+    for head, told in (("source /etc/profile; source open.sh", "scripts/open.sh, which is not read: open.sh:3: a quote"), ("source $NOWHERE/a.sh; . gone.sh", "$NOWHERE/a.sh, which is not read: its path is not known)"), ("source /etc/passwd", "/etc/passwd, which is not read: it is outside")):
+        result, found = job(f'{head}\nTP=$TENSOR; MORE="$MORE --tensor-model-parallel-size $WIDE"')
+        check(f"an error after {head}", result.returncode == 2 and f"(the launch takes in {told}" in result.stderr, result)
+    for name in (".env", ".secret"):
+        (folder / "project" / name).write_text("MBS=1\n")
+    result, found = job("source ../.env")
+    check("an .env file in the folder above", found == (1, 1, []), result)
+    result, found = job("source ../.secret")
+    check("hidden in the folder above", found and found[1] == 2 and "it is hidden, and outside of the script's folder" in found[2][0], result)
+    with (scripts / "vast.sh").open("wb") as vast:
+        vast.truncate((8 << 20) + 1)
+    (scripts / "wide.sh").write_text("MBS=1\n" + "A=$A$A\n" * 40)
+    (scripts / "one.sh").write_text("MBS=1\n")
+    for head, told in (("source vast.sh", ["it is larger than 8 MiB"]), ("A=abcdefgh; . wide.sh\n. one.sh\n. one.sh", ["the script's words grow beyond", "a file before it grew too large"])):
+        result, found = job(head)
+        check(f"too much: {head}", found and found[:2] == (1, 2) and len(found[2]) == len(told) and all(one in note for one, note in zip(told, found[2])), result)
+    result, found = job(". one.sh\n" * 70)
+    check("many files", found and found[1] == 1 and len(found[2]) == 1 and "(line 66: not read, since more than 64 files are taken in," in found[2][0], result)
     typed = run("estimate", "--from", "megatron-lm", f". conf/all.sh; {launch}", "--cluster", "1x8:h100-sxm", cwd=folder / "project")
     check("typed", typed.returncode == 0 and "pp 4" in typed.stdout, typed)
 
@@ -348,9 +366,13 @@ def names_that_are_slips(folder):
     result = run("estimate", "--from", "Megatron-LM", f"{WORDS} --micro-batch-size 2 --vocab-size 1024", "--cluster", "1x8:h100-sxm")
     check("capitals", result.returncode == 0, result)
     for word, plan, estimate in (("gpus", "cluster", "cluster"), ("mbs", "fix micro-batch=VALUE", "micro-batch"), ("tp_size", "fix tp=VALUE", "tp"), ("tensor-parallel", "fix tp=VALUE", "tp"), ("gbs", "batch", "batch"),
-                                 ("pipeline-model-parallel-size", "fix pp=VALUE", "pp"), ("seq-len", "seq", "seq"), ("global-batch-size", "batch", "batch")):
+                                 ("pipeline-model-parallel-size", "fix pp=VALUE", "pp"), ("seq-len", "seq", "seq"), ("global-batch-size", "batch", "batch"), ("context-length", "seq", "seq"), ("max_seq_len", "seq", "seq"), ("pipeline-schedule", "schedule", "schedule"),
+                                 ("tensor_parallel_degree", "fix tp=VALUE", "tp"), ("nproc-per-node", "cluster", "cluster")):
         for verb, meant in (("plan", plan), ("estimate", estimate)):
             expect(f"{verb} --{word}", 2, f"unknown option --{word}; did you mean --{meant}.", verb, f"--{word}", 8)
+    for word, wrong in (("tensorboard-dir", "tp"), ("expert-tensor-parallel-size", "ep"), ("node-memory", "cluster"), ("precision-aware-optimizer", "dtype")):
+        result = run("estimate", f"--{word}", 8)
+        check(f"not {wrong}: --{word}", result.returncode == 2 and "unknown option" in result.stderr and f"mean --{wrong}?" not in result.stderr, result)
     file = folder / "train.toml"
 
     def titan(flavor="8B", optimizer="AdamW", tensor="8", *more):
