@@ -7,7 +7,8 @@
 /* What was met where files were asked for; NULL: nothing of the kind. In the arena. */
 struct beside_seen {
     const char *elsewhere;    /* the first file of settings that does not lie in the launch's folder */
-    const char *unread, *why; /* the first script that another takes in, by no absolute path, and that is not read */
+    const char *unread, *why; /* the first script that another takes in, and that is not read */
+    bool unread_is_absolute;  /* as the system's are: one that is not goes before it */
 };
 /* They lie where the launch does, or where it is started from, here; what was typed names them from here. */
 struct beside {

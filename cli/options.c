@@ -34,26 +34,52 @@ static const char *name_within(const char *word, const char *const *names, size_
     return best;
 }
 
-/* Our name of what frameworks have an option for that begins so, if it is one of the names; NULL: none. */
+/* Whether the word is one of those that blanks part; "_" is "-". */
+static bool is_among(const char *word, size_t length, const char *all)
+{
+    for (const char *p = all; *p; p += strspn(p, " ")) {
+        size_t here = strcspn(p, " "), same = 0;
+        while (same < length && same < here && p[same] == (word[same] == '_' ? '-' : word[same]))
+            same++;
+        if (same == length && same == here)
+            return true;
+        p += here;
+    }
+    return false;
+}
+
+/* Our name of what frameworks spell so, if it is one of the names; NULL: none. By whole words: of others that only
+ * begin so, such as --context-length and --tensorboard-dir, most mean something else. */
 static const char *name_elsewhere(const char *word, const char *const *names, size_t count)
 {
     static const struct {
-        const char *begins, *ours;
+        const char *ours, *spelled;
     } rows[] = {
-        { "gpu", "cluster" },     { "num-gpu", "cluster" }, { "n-gpu", "cluster" },    { "ngpu", "cluster" },
-        { "device", "cluster" },  { "node", "cluster" },    { "num-node", "cluster" }, { "nnode", "cluster" },
-        { "nproc", "cluster" },   { "world", "cluster" },   { "mbs", "micro-batch" },  { "gbs", "batch" },
-        { "tp-", "tp" },          { "tensor", "tp" },       { "pp-", "pp" },           { "pipeline", "pp" },
-        { "cp-", "cp" },          { "context", "cp" },      { "ep-", "ep" },           { "expert", "ep" },
-        { "precision", "dtype" },
+        { "cluster",
+          "gpu gpus num-gpu num-gpus n-gpu n-gpus ngpu ngpus gpus-per-node num-gpus-per-node n-gpus-per-node "
+          "gpu-count gpu-type device devices num-devices n-devices device-count node nodes num-node num-nodes "
+          "n-nodes nnode nnodes nproc nproc-per-node nprocs num-processes world world-size" },
+        { "micro-batch", "mbs" },
+        { "batch", "gbs" },
+        { "seq", "context-length context-len context-window context-size max-context-length ctx-len ctx-length n-ctx "
+                 "max-seq-len max-seq-length max-sequence-length max-length" },
+        { "tp", "tp tensor tensors tensor-parallel tensor-parallelism tensor-model-parallel" },
+        { "pp", "pp pipeline pipeline-parallel pipeline-parallelism pipeline-model-parallel" },
+        { "cp", "cp context context-parallel context-parallelism" },
+        { "ep", "ep expert experts expert-parallel expert-parallelism expert-model-parallel" },
+        { "dp", "dp data-parallel data-parallelism" },
+        { "dtype", "precision mixed-precision torch-dtype" },
     };
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        size_t length = 0;
-        while (rows[r].begins[length] && rows[r].begins[length] == (word[length] == '_' ? '-' : word[length]))
-            length++;
-        for (size_t i = 0; i < count && !rows[r].begins[length]; i++)
-            if (strcmp(names[i], rows[r].ours) == 0)
-                return names[i];
+    static const char *const endings[] = { "", "size", "degree", "world-size" };
+    size_t all = strlen(word);
+    for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
+        size_t more = *endings[e] ? strlen(endings[e]) + 1 : 0, left = all > more ? all - more : 0;
+        if (more > 0 && (!strchr("-_", word[left]) || !is_among(word + left + 1, more - 1, endings[e])))
+            continue;
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+            for (size_t i = 0; i < count && is_among(word, left, rows[r].spelled); i++)
+                if (strcmp(names[i], rows[r].ours) == 0)
+                    return names[i];
     }
     return NULL;
 }

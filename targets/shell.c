@@ -40,15 +40,20 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
     return true;
 }
 
-/* Keeps the command, and reads what it may hand to another shell. */
-static bool finish_command(struct shell *s, struct shell_words *words)
+/* Keeps the command, and reads what it may hand to another shell. plain: the command behind what stands before it. */
+static bool finish_command(struct shell *s, struct shell_words *words, struct shell_words *plain)
 {
-    bool evaluates = words->count > 2 && strcmp(words->words[0], "eval") == 0;
+    bool evaluates = plain->count > 1 && strcmp(plain->words[0], "eval") == 0;
+    if (evaluates)
+        words = plain;
     if ((evaluates && !shell_join_evaluated(s, words)) || !keep_command(s, words))
         return false;
-    for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
-        if ((strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) && !shell_run_word(s, words, i))
+    for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++) {
+        const char *word = words->words[i];
+        bool runs = strstr(word, " --") || strstr(word, "\n--") || (evaluates && i == 1 && shell_begins_source(word));
+        if (runs && !shell_run_word(s, words, i))
             return false;
+    }
     return true;
 }
 
@@ -104,9 +109,9 @@ static bool define(struct shell *s, const char *name, size_t length, bool active
 }
 
 /* Runs the function that the words call; *found: there is one. */
-static bool call(struct shell *s, const struct shell_words *words, bool *found)
+static bool call(struct shell *s, const struct shell_words *words, const struct shell_prefix *prefix, bool *found)
 {
-    const struct shell_function *function = words->count > 0 ? *s->functions : NULL;
+    const struct shell_function *function = words->count > 0 && !prefix->no_function ? *s->functions : NULL;
     while (function && (strlen(words->words[0]) != function->name_length ||
                         memcmp(words->words[0], function->name, function->name_length) != 0))
         function = function->before;
@@ -123,11 +128,12 @@ static bool call(struct shell *s, const struct shell_words *words, bool *found)
     inner.line = function->line;
     inner.file = function->file;
     inner.arguments = &arguments;
+    inner.spelled = SHELL_FROM_HERE;
     inner.depth++;
     inner.success = true;
     bool good = shell_grow(&inner, function->body_length + sizeof inner) && run_commands(&inner, true, UNTIL_END);
     s->grown = inner.grown;
-    s->success = inner.success;
+    s->success = inner.success != prefix->inverted;
     s->folder = inner.folder;
     return good;
 }
@@ -208,6 +214,7 @@ static bool simple_command(struct shell *s, bool active)
 {
     const char *between = shell_value(s->script, "IFS");
     struct shell_words words = { 0 };
+    struct shell_prefix prefix = { 0 };
     bool declares = begins_declaration(s), begun = false;
     int open = 0;
     s->fed = s->dropped = NULL;
@@ -240,8 +247,10 @@ static bool simple_command(struct shell *s, bool active)
         const char *at = s->p;
         if (!shell_word(s, &words, test))
             return false;
-        if (words.count < 3 || (words.count == 3 && words.words[1][0] == '-'))
-            s->operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown || open > 0 };
+        prefix = shell_prefix(&words);
+        int count = words.count - prefix.count;
+        if (count < 3 || (count == 3 && words.words[prefix.count + 1][0] == '-'))
+            s->operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown || open > 0, s->from };
         begun = true;
     }
     bool called = false, sourced = false;
@@ -253,9 +262,11 @@ static bool simple_command(struct shell *s, bool active)
     }
     if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
         return steer(s, &words) && shell_read_names(s, &words, between);
-    return steer(s, &words) && shell_note_dropped(s, &words) && call(s, &words, &called) &&
-           (called || (shell_change_folder(s, &words) && shell_source(s, &words, &sourced) &&
-                       (sourced || finish_command(s, &words))));
+    struct shell_words plain = { .count = words.count - prefix.count,
+                                 .words = words.words ? words.words + prefix.count : NULL };
+    return steer(s, &words) && shell_note_dropped(s, &words) && call(s, &plain, &prefix, &called) &&
+           (called || (shell_change_folder(s, &plain) && shell_source(s, &plain, prefix.inverted, &sourced) &&
+                       (sourced || finish_command(s, &words, &plain))));
 }
 
 /* One item of case: patterns, and commands that run where none ran before them and one of the patterns fits. */

@@ -14,6 +14,9 @@ struct shell_command {
     const char **words;
 };
 struct launch_beside;
+/* From where a path is meant: where the script is just now, since cd, or the launch's folder, as those of pwd, dirname
+ * and $0 are. */
+enum shell_from { SHELL_FROM_HERE, SHELL_FROM_LAUNCH, SHELL_FROM_EITHER };
 /* The cluster that a script runs on; 0: unknown. */
 struct shell_place {
     int64_t nodes, node_devices;
@@ -25,6 +28,7 @@ struct shell_variable {
     bool unknown; /* where it is empty: another command, or whoever starts the script, fills it */
     const char
         *several; /* of a loop: what a user is told who reads its first value; NULL: it has no other, or he was */
+    enum shell_from from; /* if it is a path; a list's: if all are */
     int count, capacity;
     const char **values;
 };

@@ -140,6 +140,21 @@ bool shell_succeeds(const char *const *words, int count, bool *understood)
     return *understood && (holds == TRUE) != inverted;
 }
 
+struct shell_prefix shell_prefix(const struct shell_words *words)
+{
+    static const char *const before[] = { "!", "time", "command", "builtin", NULL };
+    static const char *const options[] = { "-p", "--", NULL };
+    struct shell_prefix prefix = { 0 };
+    for (; prefix.count < words->count; prefix.count++) {
+        const char *word = words->words[prefix.count];
+        if (!is_one_of(word, before) && (prefix.count == 0 || !is_one_of(word, options)))
+            break;
+        prefix.inverted = prefix.inverted != (*word == '!');
+        prefix.no_function = prefix.no_function || strchr("cb", *word);
+    }
+    return prefix;
+}
+
 bool shell_in_test(const struct shell_words *words)
 {
     int first = 0;

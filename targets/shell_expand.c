@@ -93,6 +93,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
         return shell_fail(s, "more than %d expansions inside each other", SHELL_DEPTH);
     struct text joined = { 0 };
     bool ok = true, unknown = false;
+    enum shell_from from = s->spelled;
     while (ok && inner.p < inner.end) {
         const char *before = inner.p;
         words.count = 0;
@@ -100,6 +101,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
         ok = shell_word(&inner, &words, true);
         inner.argument = inner.argument > 0 ? inner.argument : argument;
         unknown = unknown || inner.unknown;
+        from = joined.length == 0 ? inner.from : from;
         for (int i = 0; ok && i < words.count; i++)
             text_add(&joined, words.words[i]);
         if (inner.p == before)
@@ -108,6 +110,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     s->grown = inner.grown;
     s->unknown = s->unknown || unknown;
     s->argument = inner.argument;
+    s->from = from;
     s->dropped = inner.dropped;
     if (!ok) {
         text_free(&joined);
@@ -127,6 +130,7 @@ static bool value_of(struct shell *s, const char *name, size_t length, struct sh
         int index = number - 1;
         *place = (struct shell_variable){ .count = index < s->arguments->count, .values = s->arguments->words + index };
         *out = place;
+        s->from = SHELL_FROM_EITHER;
         return true;
     }
     s->argument = s->arguments || number == 0 ? s->argument : number;
@@ -137,8 +141,10 @@ static bool value_of(struct shell *s, const char *name, size_t length, struct sh
         s->argument = variable->argument;
     const char *several = variable ? variable->several : NULL;
     *out = variable;
-    if (variable)
+    if (variable) {
         variable->several = NULL;
+        s->from = variable->from;
+    }
     return !several || shell_note(s, "%s", several);
 }
 
@@ -147,6 +153,7 @@ static bool special(struct shell *s, struct fields *f, char sign, bool quoted)
 {
     char number[16];
     if (s->arguments && (sign == '@' || sign == '*')) {
+        s->from = SHELL_FROM_EITHER;
         const struct shell_variable all = { .count = s->arguments->count, .values = s->arguments->words };
         return add_list(s, f, &all, quoted);
     }
@@ -213,8 +220,11 @@ static bool operate(struct shell *s, const struct braces *b, const char **out)
                 shell_set(s, b->name, (size_t)(op - b->name), *out, s->unknown));
     if (b->set && sign && strchr("#%", sign) && strlen(b->set) < MOST_TRIMMED) {
         bool longest = word < last && *word == sign;
-        return inner_value(s, word + longest, (size_t)(last - word - longest), out) &&
-               trim(s, b->set, sign, longest, *out, out);
+        enum shell_from from = sign == '#' ? SHELL_FROM_EITHER : s->from;
+        if (!inner_value(s, word + longest, (size_t)(last - word - longest), out))
+            return false;
+        s->from = from;
+        return trim(s, b->set, sign, longest, *out, out);
     }
     bool understood = !sign || strchr("-=?", sign), dropped = !understood && (b->set || s->arguments);
     *out = understood ? b->set : NULL;
@@ -314,6 +324,7 @@ static bool add_printed(struct shell *s, struct fields *f, const char *command, 
     if (!shell_printed_path(s, command, length, &path))
         return false;
     s->unknown = !path;
+    s->from = SHELL_FROM_LAUNCH;
     return !path || add_value(s, f, path, quoted);
 }
 
@@ -401,6 +412,7 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     size_t length = f->text.length;
     int count = f->words->count;
     bool before = s->unknown;
+    enum shell_from begins = s->from;
     s->unknown = *from == '`';
     if (s->unknown) {
         s->p = quote ? quote + 1 : s->end;
@@ -426,6 +438,7 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
         return false;
     }
     s->unknown = before || (s->unknown && nothing);
+    s->from = length > 0 || nothing ? begins : s->from; /* a path is what its beginning makes it */
     return true;
 }
 
@@ -495,6 +508,7 @@ bool shell_word(struct shell *s, struct shell_words *words, bool whole)
     struct fields f = { .words = words, .whole = whole, .begun = whole };
     bool ok = true;
     s->unknown = false;
+    s->from = s->spelled;
     s->argument = 0;
     while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !shell_continues(s))
         ok = part(s, &f);

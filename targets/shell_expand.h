@@ -14,13 +14,15 @@ struct shell_file {
     const char *path;          /* from the launch's folder, or from the root: what BASH_SOURCE is in it */
     const char *name;          /* in messages */
     struct shell_file *before; /* which takes it in; NULL: it is the launch */
-    int taken;                 /* of the launch: how many files it took in */
+    int taken;                 /* of the launch: how many files it took in, or was to */
+    bool full;                 /* likewise: one of them was too much */
 };
 /* The first word behind a command and its options, as it is spelled. */
 struct shell_operand {
     const char *at;
     size_t length;
     bool unknown; /* something in it comes to nothing, and nobody says so */
+    enum shell_from from;
 };
 /* A function: its body between the braces, which runs where it is called. */
 struct shell_function {
@@ -47,16 +49,18 @@ struct shell {
     size_t here_length;
     const char *fed; /* the word behind <<< of the command that is read; NULL: none */
     int line, depth;
-    bool fed_unknown;    /* which comes to nothing, and nobody says so */
-    bool runs;           /* the command that is read; else it is skipped, and assigns nothing */
-    bool sum;            /* what is read stands between (( and )), where nothing is 0 */
-    bool unknown;        /* something of the word that was read last comes to nothing, and nobody says so */
-    const char *dropped; /* the first value of the command or assignment that comes to nothing likewise, as it is
-                            spelled; NULL: none */
-    int argument;        /* of the script, from 1, of which the word that was read last is empty; 0: of none */
-    bool counts_tasks;   /* a line for Slurm says how many there are */
-    bool success;        /* of the command that ran last */
-    bool returned;       /* the function is over */
+    bool fed_unknown;        /* which comes to nothing, and nobody says so */
+    bool runs;               /* the command that is read; else it is skipped, and assigns nothing */
+    bool sum;                /* what is read stands between (( and )), where nothing is 0 */
+    bool unknown;            /* something of the word that was read last comes to nothing, and nobody says so */
+    const char *dropped;     /* the first value of the command or assignment that comes to nothing likewise, as it is
+                                spelled; NULL: none */
+    enum shell_from from;    /* if the word that was read last is a path */
+    enum shell_from spelled; /* if one is without a variable: of eval that may have been one */
+    int argument;            /* of the script, from 1, of which the word that was read last is empty; 0: of none */
+    bool counts_tasks;       /* a line for Slurm says how many there are */
+    bool success;            /* of the command that ran last */
+    bool returned;           /* the function is over */
     size_t grown;
     struct error *err;
 };
@@ -76,8 +80,10 @@ bool shell_note(struct shell *s, const char *format, ...) __attribute__((format(
 bool shell_note_dropped(struct shell *s, const struct shell_words *words);
 /* NULL: there is none of that name. */
 struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
-/* Sets the variable, which is no array; unknown: as struct shell_variable has it. */
+/* Sets the variable, which is no array, to a value of what was read last; unknown: as struct shell_variable has it. */
 bool shell_set(struct shell *s, const char *name, size_t length, const char *value, bool unknown);
+/* Of two paths, or of a list and what it gets besides. */
+enum shell_from shell_from_both(enum shell_from one, enum shell_from other);
 size_t shell_name_length(const char *p, const char *end);
 /* Reads NAME=, NAME+= and what stands behind; *found: one begins here. It holds where active. */
 bool shell_assignment(struct shell *s, bool active, bool *found);
@@ -124,6 +130,12 @@ bool shell_arithmetic_command(struct shell *s, bool runs, bool *found);
 bool shell_loop(struct shell *s, bool runs, bool *never);
 /* What the command would say: a test what it finds, all others success. *understood: else it is false. */
 bool shell_succeeds(const char *const *words, int count, bool *understood);
+/* Words that stand before a command, and leave it what it is: !, time, command and builtin, with their options. */
+struct shell_prefix {
+    int count;
+    bool inverted, no_function; /* ! makes it fail where it succeeds; builtin and command pass functions by */
+};
+struct shell_prefix shell_prefix(const struct shell_words *words);
 /* Whether the condition that begins here counts arguments, $#, before the line ends. */
 bool shell_counts_arguments(const struct shell *s);
 /* Says of the command that it was not understood, and what stands in its place: "taken as false". */
@@ -158,8 +170,11 @@ bool shell_join_evaluated(struct shell *s, struct shell_words *words);
 /* Reads a word of several, options among them, as a script. Where it is none it was a message, of which nothing stays,
  * unless a shell is told to run it. What another shell assigns does not change this one's variables. */
 bool shell_run_word(struct shell *s, const struct shell_words *words, int index);
-/* source FILE and . FILE: reads it in place; where it is not read, that is noted. *found: it is one of them. */
-bool shell_source(struct shell *s, const struct shell_words *words, bool *found);
+/* source FILE and . FILE: reads it in place; where it is not read, that is noted. *found: it is one of them. inverted:
+ * it succeeds where the file fails. */
+bool shell_source(struct shell *s, const struct shell_words *words, bool inverted, bool *found);
+/* Whether the text begins with one of them. */
+bool shell_begins_source(const char *text);
 /* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, of a class, or all
  * others. */
 bool shell_matches(const char *pattern, const char *value);

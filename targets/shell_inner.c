@@ -9,18 +9,24 @@ struct point {
     struct shell_memory memory;
     struct shell_command last; /* which the text's options may continue */
     const struct shell_function *functions;
+    struct shell_words arguments, own_arguments; /* which set -- and shift change in place */
     int commands, variables, notes;
+    size_t grown;
 };
 
 static bool keep(struct shell *s, struct point *out)
 {
     const struct shell_script *script = s->script;
     *out = (struct point){ .functions = *s->functions,
+                           .own_arguments = *s->own_arguments,
                            .commands = script->count,
                            .variables = script->variable_count,
-                           .notes = script->note_count };
+                           .notes = script->note_count,
+                           .grown = s->grown };
     if (script->count > 0)
         out->last = script->commands[script->count - 1];
+    if (s->arguments)
+        out->arguments = *s->arguments;
     return shell_remember(s, &out->memory);
 }
 
@@ -34,6 +40,9 @@ static void go_back(struct shell *s, const struct point *point)
     script->variable_count = point->variables;
     script->note_count = point->notes;
     *s->functions = point->functions;
+    *s->own_arguments = point->own_arguments;
+    if (s->arguments)
+        *s->arguments = point->arguments;
 }
 
 /* Whether the word is what another shell is told to run: it stands behind -c and the name of a shell. */
@@ -61,6 +70,7 @@ bool shell_run_word(struct shell *s, const struct shell_words *words, int index)
     struct shell inner = *s;
     inner.depth++;
     inner.err = &why;
+    inner.spelled = SHELL_FROM_EITHER; /* its variables have values already */
     bool ok = shell_run(&inner, text, strlen(text));
     s->grown = inner.grown;
     if (ok && evaluated)
@@ -86,30 +96,48 @@ bool shell_join_evaluated(struct shell *s, struct shell_words *words)
     return shell_take(s, &all, &words->words[1]);
 }
 
-/* Notes that the command which is read takes in a file that is not read. */
-static bool note_unread(struct shell *s, const struct shell_words *words, const char *why)
+/* Notes that the command which is read takes in a file that is not read. path: NULL, nobody knows it. */
+static bool note_unread(struct shell *s, const struct shell_words *words, const char *path, const char *why)
 {
     const struct shell_operand *operand = &s->operand;
     int length = words->count > 1 ? (int)(operand->length < 80 ? operand->length : 80) : 0;
+    if (length > 0 && s->beside && s->beside->unread) {
+        const char *name = path ? path : shell_copy(s, operand->at, (size_t)length);
+        if (!name)
+            return false;
+        s->beside->unread(s->beside, name, why);
+    }
     return shell_note(s, "%s%s%.*s (line %d: not read, since %.90s, and variables that it sets are unknown)",
                       words->words[0], length > 0 ? " " : "", length, length > 0 ? operand->at : "", s->line, why);
 }
 
-/* Files that take in each other would never end. */
-static bool count_file(struct shell *s)
+enum { MOST_FILES = 64 };
+
+static struct shell_file *launch_of(const struct shell *s)
 {
-    enum { MOST_FILES = 64 };
     struct shell_file *launch = s->file;
     while (launch->before)
         launch = launch->before;
-    if (s->depth >= SHELL_DEPTH)
-        return shell_fail(s, "more than %d files that take in each other", SHELL_DEPTH);
-    return launch->taken++ < MOST_FILES || shell_fail(s, "takes in more than %d files", MOST_FILES);
+    return launch;
 }
+
+/* Files that take in each other would never end. *why: not NULL, one more is not taken in; false: that was said. */
+static bool count_file(struct shell *s, const char **why)
+{
+    struct shell_file *launch = launch_of(s);
+    if (launch->taken > MOST_FILES)
+        return false;
+    if (s->depth >= SHELL_DEPTH)
+        *why = "more than 8 files or functions are inside each other";
+    else if (launch->taken++ == MOST_FILES)
+        *why = launch->full ? "a file before it grew too large" : "more than 64 files are taken in";
+    return true;
+}
+_Static_assert(SHELL_DEPTH == 8 && MOST_FILES == 64, "count_file() says them");
 
 /* Runs the file in place, and leaves all as it was where that is not understood. */
 static bool run_file(struct shell *s, const struct shell_words *words, const struct shell_file *found, const char *text,
-                     size_t length)
+                     size_t length, bool inverted)
 {
     struct error why = { 0 };
     struct point before;
@@ -122,6 +150,7 @@ static bool run_file(struct shell *s, const struct shell_words *words, const str
     struct shell inner = *s;
     inner.file = file;
     inner.line = 1;
+    inner.spelled = SHELL_FROM_HERE;
     inner.depth++;
     inner.err = &why;
     inner.success = true;
@@ -129,20 +158,35 @@ static bool run_file(struct shell *s, const struct shell_words *words, const str
     bool ok = shell_grow(&inner, length + sizeof inner) && shell_run(&inner, text, length);
     s->grown = inner.grown;
     if (ok) {
-        s->success = inner.success;
+        s->success = inner.success != inverted;
         s->folder = inner.folder;
         s->arguments = given.count > 0 ? s->arguments : inner.arguments;
         return true;
     }
-    if (why.kind == ERROR_ENVIRONMENT || s->grown > SHELL_MOST_BYTES) {
+    if (why.kind == ERROR_ENVIRONMENT) {
         *s->err = why;
         return false;
     }
     go_back(s, &before);
-    return note_unread(s, words, why.message);
+    struct shell_file *launch = launch_of(s);
+    if (launch->taken > MOST_FILES) /* nor does it stay that this was said */
+        launch->taken = MOST_FILES;
+    if (s->grown > SHELL_MOST_BYTES) { /* it lies in the arena all the same, and so would others */
+        launch->full = true;
+        launch->taken = MOST_FILES;
+        s->grown = before.grown;
+    }
+    return note_unread(s, words, found->path, why.message);
 }
 
-bool shell_source(struct shell *s, const struct shell_words *words, bool *found)
+bool shell_begins_source(const char *text)
+{
+    text += strspn(text, " \t\n");
+    size_t length = strcspn(text, " \t\n");
+    return text[length] && ((length == 6 && memcmp(text, "source", 6) == 0) || (length == 1 && *text == '.'));
+}
+
+bool shell_source(struct shell *s, const struct shell_words *words, bool inverted, bool *found)
 {
     const char *command = words->count > 0 ? words->words[0] : "", *path, *text = "", *why = NULL;
     struct shell_file file = { .before = s->file };
@@ -156,7 +200,9 @@ bool shell_source(struct shell *s, const struct shell_words *words, bool *found)
         why = "its path is not known";
     else if (!s->beside || !s->beside->source)
         why = "files that a script takes in are not at hand here";
-    else if (!count_file(s) || !s->beside->source(s->beside, s->arena, path, &file.path, &text, &length, &why, s->err))
+    else if (!count_file(s, &why))
+        return true;
+    if (!why && !s->beside->source(s->beside, s->arena, path, &file.path, &text, &length, &why, s->err))
         return false;
     for (const struct shell_file *outer = s->file; outer && !why; outer = outer->before)
         if (strcmp(outer->path, file.path) == 0)
@@ -164,5 +210,5 @@ bool shell_source(struct shell *s, const struct shell_words *words, bool *found)
     if (!why && memchr(text, 0, length))
         why = "it is no text";
     file.name = file.path;
-    return why ? note_unread(s, words, why) : run_file(s, words, &file, text, length);
+    return why ? note_unread(s, words, path, why) : run_file(s, words, &file, text, length, inverted);
 }

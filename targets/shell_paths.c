@@ -12,7 +12,9 @@ bool shell_path_variable(struct shell *s, const char *name, size_t length, struc
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].name) == length && memcmp(known[i].name, name, length) == 0 && *known[i].value) {
-            *out = (struct shell_variable){ .name = known[i].name, .count = 1, .values = known[i].value };
+            *out = (struct shell_variable){
+                .name = known[i].name, .from = SHELL_FROM_LAUNCH, .count = 1, .values = known[i].value
+            };
             return true;
         }
     return false;
@@ -50,25 +52,15 @@ static const char *parent(struct shell *s, const char *path)
     return last == 0 ? "." : shell_copy(s, path, last);
 }
 
-/* Whether the word begins as a path that is from where the script is just now: those in variables are from where it was
- * begun. */
-static bool is_from_here(const char *at, size_t length)
-{
-    while (length > 0 && *at == '"') {
-        at++;
-        length--;
-    }
-    return length > 0 && !strchr("$`/", *at);
-}
-
 /* NULL: not known, or a failure. */
 static const char *place_of(struct shell *s, const char *word, const struct shell_operand *operand, const char *folder)
 {
     if (operand->unknown || !*word || *word == '-' || (operand->length > 0 && *operand->at == '~'))
         return NULL;
-    if (!is_from_here(operand->at, operand->length))
+    bool moved = !folder || strcmp(folder, ".") != 0;
+    if (*word == '/' || operand->from == SHELL_FROM_LAUNCH || !moved)
         return word;
-    return folder ? join(s, folder, word) : NULL;
+    return folder && operand->from == SHELL_FROM_HERE ? join(s, folder, word) : NULL;
 }
 
 /* Reads one command that asks for places. *known: it is one, and all in it is known. */
@@ -98,7 +90,7 @@ static bool read_command(struct shell *s, const char **folder, const char **prin
         const char *word = words.words[words.count - 1];
         if (words.count == 1 || (*word == '-' && operands == 0 && (word[1] != '-' || !word[2])))
             continue;
-        operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown };
+        operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown, s->from };
         operands++;
     }
     if (!*known || which == 5)

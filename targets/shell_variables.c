@@ -58,6 +58,7 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
     if (!append)
         variable->count = 0;
     variable->is_array = is_array;
+    variable->from = append && variable->count > 0 ? shell_from_both(variable->from, s->from) : s->from;
     variable->unknown = append ? variable->unknown : s->unknown;
     variable->argument = append || is_array ? 0 : s->argument;
     variable->several = NULL;
@@ -65,6 +66,11 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
         if (!add_value(s, variable, values->words[i]))
             return false;
     return true;
+}
+
+enum shell_from shell_from_both(enum shell_from one, enum shell_from other)
+{
+    return one == other ? one : SHELL_FROM_EITHER;
 }
 
 bool shell_set(struct shell *s, const char *name, size_t length, const char *value, bool unknown)
@@ -97,6 +103,7 @@ static size_t assignment_at(const char *p, const char *end, size_t *name_length)
 
 static bool read_array(struct shell *s, struct shell_words *values)
 {
+    enum shell_from from = s->spelled;
     bool unknown = false;
     for (;;) {
         shell_skip_blank(s, true);
@@ -105,11 +112,14 @@ static bool read_array(struct shell *s, struct shell_words *values)
         if (*s->p == ')') {
             s->p++;
             s->unknown = unknown;
+            s->from = from;
             return true;
         }
         const char *before = s->p;
+        bool first = values->count == 0;
         if (!shell_word(s, values, false))
             return false;
+        from = first ? s->from : shell_from_both(from, s->from);
         unknown = unknown || s->unknown;
         if (s->p == before)
             s->p++; /* what no word begins with */
@@ -214,6 +224,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
     int64_t value;
     bool whole;
     int line = s->line;
+    enum shell_from from = SHELL_FROM_EITHER;
     *never = false;
     shell_skip_blank(s, false);
     if (s->end - s->p >= 2 && s->p[0] == '(' && s->p[1] == '(')
@@ -225,8 +236,10 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
     bool listed = shell_says(s, "in"), unknown = !listed && !s->arguments;
     for (s->p += listed ? 2 : 0; listed && (shell_skip_blank(s, false), s->p < s->end) && !strchr("\n;&|", *s->p);) {
         const char *before = s->p;
+        bool first = words.count == 0;
         if (!shell_word(s, &words, false))
             return false;
+        from = first ? s->from : shell_from_both(from, s->from);
         s->p += s->p == before; /* what no word begins with */
         unknown = unknown || s->unknown;
     }
@@ -235,6 +248,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
     *never = words.count == 0 && !unknown;
     if (!runs || length == 0 || *never)
         return true;
+    s->from = from;
     if (!shell_set(s, name, length, words.count > 0 ? words.words[0] : "", unknown))
         return false;
     for (int i = 0; i < words.count && text.length < 80; i++)
@@ -294,6 +308,7 @@ bool shell_read_names(struct shell *s, const struct shell_words *words, const ch
         if (!shell_add_word(s, &parts, shell_copy(s, rest, length)))
             return false;
     }
+    s->from = SHELL_FROM_EITHER;
     bool unknown = s->fed_unknown || !understood,
          good = said == between || shell_set(s, "IFS", 3, between ? between : usual, false);
     for (int n = 0; i + n < words->count && !listed && good; n++)

@@ -82,6 +82,9 @@ struct launch_beside {
      * from the root; *why, else NULL, in words: it is not read. False: out of memory. May be NULL: none is read. */
     bool (*source)(const struct launch_beside *beside, struct arena *arena, const char *name, const char **path,
                    const char **text, size_t *length, const char **why, struct error *err);
+    /* Told of each of these that is not read, whoever knows why: its name, or how the script spells that. Copies what
+     * it keeps. May be NULL. */
+    void (*unread)(const struct launch_beside *beside, const char *name, const char *why);
 };
 
 /* What was read of somebody's launch. What he says of the model and of the devices stands beside it. */

@@ -306,7 +306,8 @@ def files_that_a_script_takes_in(folder):
     (scripts / "conf" / "sizes.sh").write_text('[ -n "$SIZES" ] && return\nSIZES=1\n. "$(dirname "${BASH_SOURCE[0]}")/more.env" 4\nMORE=(--pipeline-model-parallel-size $PP)\nreturn\nTP=8\n')
     (scripts / "conf" / "more.env").write_text('PP=2\nexport MBS=$1\nSIZES=2 source conf/sizes.sh\n')
     (folder / "project" / "conf" / "all.sh").write_text("MBS=1 MORE='--pipeline-model-parallel-size 4'\n")
-    (scripts / "open.sh").write_text('A="2\n')
+    (scripts / "open.sh").write_text('set -- 8 8\nshift\nA="2\n')
+    (scripts / "sizes.sh").write_text("MBS=8\n")
     launch = f"torchrun --nproc_per_node 8 pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size ${{MBS:-2}} --tensor-model-parallel-size ${{TP:-1}} ${{MORE[@]}}\n"
 
     def job(head, words="bash scripts/run.sh 4", place=folder / "project"):
@@ -319,9 +320,11 @@ def files_that_a_script_takes_in(folder):
 
     for head in ('DIR=$(cd $(dirname "${BASH_SOURCE[0]}") && pwd); source $DIR/conf/sizes.sh', 'source "$(dirname "$0")/conf/sizes.sh"', '. conf/sizes.sh', 'D=`dirname $0`; [ -f $D/conf/sizes.sh ] && . $D/conf/sizes.sh',
                  'DIR="$( CDPATH= cd -- "$(dirname -- "$0")" &> /dev/null && pwd )"; source "${DIR}/../scripts/conf/sizes.sh"', 'source $SLURM_SUBMIT_DIR/scripts/conf/sizes.sh', 'cd "$(dirname "$0")/.."; source scripts/conf/sizes.sh',
-                 'load() { source "${BASH_SOURCE%/*}/conf/$1.sh"; }; load sizes', 'source $PWD/conf/sizes.sh || exit 1', '(cd conf; true); source conf/sizes.sh'):
+                 'load() { source "${BASH_SOURCE%/*}/conf/$1.sh"; }; load sizes', 'source $PWD/conf/sizes.sh || exit 1', '(cd conf; true); source conf/sizes.sh',
+                 'if ! source conf/sizes.sh; then exit 1; fi', 'while ! . conf/sizes.sh; do exit 1; done', 'time -p source conf/sizes.sh', 'command . conf/sizes.sh', 'builtin source -- conf/sizes.sh', 'eval "source conf/sizes.sh"', 'eval . conf/sizes.sh',
+                 'load() { source conf/sizes.sh; }; if ! load; then exit 1; fi', 'cd conf; F=./sizes.sh; source $F', 'cd "$(dirname "$0")/.."; ROOT=$PWD; . ${ROOT%/}/scripts/conf/sizes.sh', 'D=${D:-$PWD/conf}; cd ..; for f in "$D"/sizes.sh; do . $f; done'):
         result, found = job(head)
-        check(f"taken in by {head}", found and found[:2] == (2, 4), result)
+        check(f"taken in by {head}", found and found[:2] == (2, 4) and "ends here" not in result.stdout, result)
     result, whole = job("source conf/sizes.sh")
     check("a file that takes in itself", whole and len(whole[2]) == 1 and whole[2][0].endswith("source conf/sizes.sh (line 3: not read, since it takes in itself, and variables that it sets are unknown)"), result)
     for words, place in (("bash scripts/run.sh", folder / "project"), ("scripts/run.sh", folder / "project")):
@@ -330,11 +333,30 @@ def files_that_a_script_takes_in(folder):
     result, found = job("# a\nsource $(dirname $0)/../conf/all.sh", "bash run.sh", scripts)
     check("outside of both", found == (1, 2, ["source $(dirname $0)/../conf/all.sh (line 3: not read, since it is outside of the script's folder: start this in one that holds both, and variables that it sets are unknown)"]), result)
     for head, why in (("source gone.sh", "no such file is there"), ("source $NOWHERE/a.sh", "its path is not known"), ("cd $NOWHERE; . conf/sizes.sh", "its path is not known"), (". conf", "it is no plain file"),
-                      ("source /etc/passwd", "it is outside of the script's folder and of this one"), ("source open.sh", "open.sh:1: a quote")):
+                      ("source /etc/passwd", "it is outside of the script's folder and of this one"), ("source open.sh", "open.sh:3: a quote"),
+                      ("cd conf; load() { . $1; }; load sizes.sh", "its path is not known"), ("cd conf; F=sizes.sh; eval . $F", "its path is not known"), ("set -- 2 1; source open.sh; MBS=$1", "open.sh:3: a quote")):
         result, found = job(head)
         check(f"not read: {head}", found and found[:2] == (1, 2) and len(found[2]) == 1 and why in found[2][0], result)
     result, found = job('source gone.sh\nTP=$TENSOR; MORE="$MORE --tensor-model-parallel-size $WIDE"')
-    check("an error says what was not read", "(the launch takes in " in result.stderr and "gone.sh, which is not read: no such file is there)" in result.stderr, result)
+    check("an error says what was not read", "(the launch takes in scripts/gone.sh, which is not read: no such file is there)" in result.stderr, result)
+    for head, told in (("source /etc/profile; source open.sh", "scripts/open.sh, which is not read: open.sh:3: a quote"), ("source $NOWHERE/a.sh; . gone.sh", "$NOWHERE/a.sh, which is not read: its path is not known)"), ("source /etc/passwd", "/etc/passwd, which is not read: it is outside")):
+        result, found = job(f'{head}\nTP=$TENSOR; MORE="$MORE --tensor-model-parallel-size $WIDE"')
+        check(f"an error after {head}", result.returncode == 2 and f"(the launch takes in {told}" in result.stderr, result)
+    for name in (".env", ".secret"):
+        (folder / "project" / name).write_text("MBS=1\n")
+    result, found = job("source ../.env")
+    check("an .env file in the folder above", found == (1, 1, []), result)
+    result, found = job("source ../.secret")
+    check("hidden in the folder above", found and found[1] == 2 and "it is hidden, and outside of the script's folder" in found[2][0], result)
+    with (scripts / "vast.sh").open("wb") as vast:
+        vast.truncate((8 << 20) + 1)
+    (scripts / "wide.sh").write_text("MBS=1\n" + "A=$A$A\n" * 40)
+    (scripts / "one.sh").write_text("MBS=1\n")
+    for head, told in (("source vast.sh", ["it is larger than 8 MiB"]), ("A=abcdefgh; . wide.sh\n. one.sh\n. one.sh", ["the script's words grow beyond", "a file before it grew too large"])):
+        result, found = job(head)
+        check(f"too much: {head}", found and found[:2] == (1, 2) and len(found[2]) == len(told) and all(one in note for one, note in zip(told, found[2])), result)
+    result, found = job(". one.sh\n" * 70)
+    check("many files", found and found[1] == 1 and len(found[2]) == 1 and "(line 66: not read, since more than 64 files are taken in," in found[2][0], result)
     typed = run("estimate", "--from", "megatron-lm", f". conf/all.sh; {launch}", "--cluster", "1x8:h100-sxm", cwd=folder / "project")
     check("typed", typed.returncode == 0 and "pp 4" in typed.stdout, typed)
 
@@ -344,9 +366,13 @@ def names_that_are_slips(folder):
     result = run("estimate", "--from", "Megatron-LM", f"{WORDS} --micro-batch-size 2 --vocab-size 1024", "--cluster", "1x8:h100-sxm")
     check("capitals", result.returncode == 0, result)
     for word, plan, estimate in (("gpus", "cluster", "cluster"), ("mbs", "fix micro-batch=VALUE", "micro-batch"), ("tp_size", "fix tp=VALUE", "tp"), ("tensor-parallel", "fix tp=VALUE", "tp"), ("gbs", "batch", "batch"),
-                                 ("pipeline-model-parallel-size", "fix pp=VALUE", "pp"), ("seq-len", "seq", "seq"), ("global-batch-size", "batch", "batch")):
+                                 ("pipeline-model-parallel-size", "fix pp=VALUE", "pp"), ("seq-len", "seq", "seq"), ("global-batch-size", "batch", "batch"), ("context-length", "seq", "seq"), ("max_seq_len", "seq", "seq"), ("pipeline-schedule", "schedule", "schedule"),
+                                 ("tensor_parallel_degree", "fix tp=VALUE", "tp"), ("nproc-per-node", "cluster", "cluster")):
         for verb, meant in (("plan", plan), ("estimate", estimate)):
             expect(f"{verb} --{word}", 2, f"unknown option --{word}; did you mean --{meant}.", verb, f"--{word}", 8)
+    for word, wrong in (("tensorboard-dir", "tp"), ("expert-tensor-parallel-size", "ep"), ("node-memory", "cluster"), ("precision-aware-optimizer", "dtype")):
+        result = run("estimate", f"--{word}", 8)
+        check(f"not {wrong}: --{word}", result.returncode == 2 and "unknown option" in result.stderr and f"mean --{wrong}?" not in result.stderr, result)
     file = folder / "train.toml"
 
     def titan(flavor="8B", optimizer="AdamW", tensor="8", *more):

@@ -40,11 +40,16 @@ static bool source_same(const struct launch_beside *way, struct arena *arena, co
     return arena && err;
 }
 
+static void unread_same(const struct launch_beside *way, const char *name, const char *why)
+{
+    must(way && *name && *why);
+}
+
 static void try_read(const struct target *target, const char *name, const uint8_t *data, size_t size, bool follows)
 {
     struct arena arena = { 0 };
     struct error err = { 0 };
-    struct same_file file = { { read_same, source_same }, (const char *)data, size };
+    struct same_file file = { { read_same, source_same, unread_same }, (const char *)data, size };
     struct launch_read read = { .beside = follows ? &file.way : NULL };
     if (!target->read || !target->read(&read, &arena, name, (const char *)data, size, &err)) {
         must(!target->read || (err.kind == ERROR_INPUT && (follows || strncmp(err.message, "fuzz", 4) == 0)));
