@@ -424,6 +424,11 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
     if (from->read.says_data && from->read.devices > 0 && from->read.devices < devices && !in->silent)
         fprintf(in->cli->talk, "note: the launch counts %lld devices by itself; it is priced on the cluster's %lld\n",
                 (long long)from->read.devices, (long long)devices);
+    if (!from->job.dtype && !in->silent)
+        fprintf(in->cli->talk,
+                "note: the launch says no precision, by which PyTorch computes in fp32: it is priced in "
+                "%s; --dtype says another\n",
+                dtype_names[space.dtype]);
     own->data = devices / others;
     own->zero = own->data * own->context == 1 ? 0 : own->zero; /* with whom would one rank share */
     own->batch = space.batch;
