@@ -49,7 +49,7 @@ def wrong_usages(folder):
         ([*estimate, "--micro-batch-size", "8"], "did you mean --micro-batch"),
         ([*plan, "--tp", "8"], "did you mean --fix tp=VALUE"),
         ([*plan, "--zero-stage", "3"], "did you mean --fix zero=VALUE"),
-        ([*plan, "--gbs", "8"], "unknown option --gbs; see cleave plan --help"),
+        ([*plan, "--gbs", "8"], "unknown option --gbs; did you mean --batch[?]"),
         ([*plan, "--json=3"], "--json takes no value"),
         ([*plan, "--batch", "inf"], "--batch: expected a number from 1 to 1000000000, auto, or auto:MOST with such a number, found 'inf'"),
         ([*plan, "--batch", "0"], "--batch: expected a number from 1 to 1000000000, auto, or auto:MOST with such a number, found '0'"),
