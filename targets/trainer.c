@@ -90,6 +90,57 @@ void trainer_readme(struct text *out, const struct launch_context *context)
              "planned, not the checkpoint's config.json.\n");
 }
 
+/* int4 is of checkpoints that have it, so that nothing is quantized as they are loaded. */
+static bool quantizes(const struct decoder_adapters *adapters)
+{
+    return adapters->quantized && adapters->quantized != QUANTIZED_INT4;
+}
+
+/* Begins main() with the model, a checkpoint's or one of random weights. */
+static void add_model(struct text *out, const struct decoder_adapters *adapters, bool adapts)
+{
+    text_add(
+        out,
+        "def main():\n"
+        "    job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()\n"
+        "    config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained\n"
+        "    config.use_cache = False\n"
+        "    dtype = torch.bfloat16 if arguments.bf16 else torch.float32\n"
+        "    files = [path for kind in (\"*.safetensors\", \"pytorch_model*.bin\") for path in "
+        "glob.glob(os.path.join(job.model, kind))]\n"
+        "    if files or not os.path.isdir(job.model):\n"
+        "        model, loaded = AutoModelForCausalLM.from_pretrained(\n"
+        "            job.model,\n"
+        "            config=config,\n"
+        "            dtype=dtype,\n"
+        "            output_loading_info=True,\n"
+        "            key_mapping={r\"^language_model\\.\": \"\", r\"^model\\.language_model\\.\": \"model.\"},"
+        "  # of towers' checkpoints\n");
+    text_add(out, adapts
+                      ? "            adapter_kwargs={\"subfolder\": \"none\"},  # adapter_config.json beside it says "
+                        "what is made below\n"
+                      : "");
+    if (quantizes(adapters))
+        add_quantization(out, adapters->quantized);
+    text_add(
+        out,
+        "        )\n"
+        "        if loaded[\"missing_keys\"]:\n"
+        "            raise SystemExit(f\"{job.model} lacks {len(loaded['missing_keys'])} weights of the model, \"\n"
+        "                             f\"one of them {min(loaded['missing_keys'])}\")\n"
+        "    else:\n");
+    text_add(
+        out,
+        adapters->quantized
+            ? "        raise SystemExit(f\"{job.model} has no *.safetensors and no pytorch_model*.bin, of which the "
+              "\"\n"
+              "                         \"matrices are made that are quantized\")\n"
+            : "        if arguments.process_index == 0:\n"
+              "            print(f\"{job.model} has no *.safetensors and no pytorch_model*.bin: weights are random\", "
+              "flush=True)\n"
+              "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
+}
+
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
 {
     struct decoder_adapters adapters = { 0 };
@@ -107,8 +158,7 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
     text_add(out, "from transformers import (\n"
                   "    AutoConfig,\n"
                   "    AutoModelForCausalLM,\n");
-    bool quantizes = adapters.quantized && adapters.quantized != QUANTIZED_INT4; /* which checkpoints have */
-    text_add(out, quantizes ? "    BitsAndBytesConfig,\n" : "");
+    text_add(out, quantizes(&adapters) ? "    BitsAndBytesConfig,\n" : "");
     text_add(out,
              "    HfArgumentParser,\n"
              "    Trainer,\n"
@@ -140,46 +190,7 @@ void trainer_script(struct text *out, const struct launch *launch, const struct 
                            "        \"\"\"Keeps the units that the launch names: those of peft are FSDP 1's, by which "
                            "FSDP 2 has none.\"\"\"\n\n\n"
                          : "");
-    text_add(
-        out,
-        "def main():\n"
-        "    job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()\n"
-        "    config = AutoConfig.from_pretrained(job.model).get_text_config()  # towers beside it are not trained\n"
-        "    config.use_cache = False\n"
-        "    dtype = torch.bfloat16 if arguments.bf16 else torch.float32\n"
-        "    files = [path for kind in (\"*.safetensors\", \"pytorch_model*.bin\") for path in "
-        "glob.glob(os.path.join(job.model, kind))]\n"
-        "    if files or not os.path.isdir(job.model):\n"
-        "        model, loaded = AutoModelForCausalLM.from_pretrained(\n"
-        "            job.model,\n"
-        "            config=config,\n"
-        "            dtype=dtype,\n"
-        "            output_loading_info=True,\n"
-        "            key_mapping={r\"^language_model\\.\": \"\", r\"^model\\.language_model\\.\": \"model.\"},"
-        "  # of towers' checkpoints\n");
-    text_add(out, adapts
-                      ? "            adapter_kwargs={\"subfolder\": \"none\"},  # adapter_config.json beside it says "
-                        "what is made below\n"
-                      : "");
-    if (quantizes)
-        add_quantization(out, adapters.quantized);
-    text_add(
-        out,
-        "        )\n"
-        "        if loaded[\"missing_keys\"]:\n"
-        "            raise SystemExit(f\"{job.model} lacks {len(loaded['missing_keys'])} weights of the model, \"\n"
-        "                             f\"one of them {min(loaded['missing_keys'])}\")\n"
-        "    else:\n");
-    text_add(
-        out,
-        adapters.quantized
-            ? "        raise SystemExit(f\"{job.model} has no *.safetensors and no pytorch_model*.bin, of which the "
-              "\"\n"
-              "                         \"matrices are made that are quantized\")\n"
-            : "        if arguments.process_index == 0:\n"
-              "            print(f\"{job.model} has no *.safetensors and no pytorch_model*.bin: weights are random\", "
-              "flush=True)\n"
-              "        model = AutoModelForCausalLM.from_config(config, dtype=dtype)\n");
+    add_model(out, &adapters, adapts);
     if (adapts)
         add_adapters(out, &adapters, &context->model->left_out);
     text_printf(out,
