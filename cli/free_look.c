@@ -23,23 +23,37 @@ static void await(struct free_look *look)
     look->apart = false;
 }
 
+/* Waits for what is still looked for, and forgets it. */
+static void drop(struct free_look *look)
+{
+    if (look->apart)
+        await(look);
+    search_result_free(look->result);
+    look->result = NULL;
+    look->err = (struct error){ 0 };
+    look->begun = false;
+}
+
 void free_look_begin(struct free_look *look, const struct inputs *in, const struct search_options *options,
                      int64_t below_ns)
 {
     struct space usual = space_default(options->space.batch, options->space.sequence, options->space.dtype);
-    free_look_free(look);
+    drop(look);
+    if (look->of != in->model || look->facts != &in->facts)
+        price_shelf_close(&look->prices);
     usual.clip_norm = options->space.clip_norm;
     usual.optimizer = options->space.optimizer;
     space_set_bucket_bytes(&usual, space_bucket_bytes(&options->space));
     space_as_run(&usual, in);
+    look->of = in->model;
     look->model = *in->model;
     look->model.whole_blocks = false;
     look->facts = &in->facts;
     struct search_options *own = &look->options;
     *own = *options;
-    own->prices = NULL; /* whoever searches may be done with these before the look is over */
+    own->prices = &look->prices; /* whoever searches may be done with others before the look is over */
     own->paces = NULL;
-    own->rates = 0;
+    own->rates = 1;
     own->space = usual;
     own->top = 1;
     own->no_advice = own->thrifty = own->paced = own->any_plan = true;
@@ -56,9 +70,8 @@ void free_look_begin(struct free_look *look, const struct inputs *in, const stru
 
 void free_look_free(struct free_look *look)
 {
-    if (look->apart)
-        await(look);
-    search_result_free(look->result);
+    drop(look);
+    price_shelf_close(&look->prices);
     *look = (struct free_look){ .timed = look->timed };
 }
 
