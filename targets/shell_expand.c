@@ -50,12 +50,14 @@ static bool add_value(struct shell *s, struct fields *f, const char *value, bool
     return shell_grow(s, strlen(value));
 }
 
-static bool add_list(struct shell *s, struct fields *f, const struct shell_variable *list, bool quoted)
+/* sign: behind the list's name, '*' or '@'; within quotes the former makes one word, which another shell may run. */
+static bool add_list(struct shell *s, struct fields *f, const struct shell_variable *list, char sign, bool quoted)
 {
+    bool one = f->whole || (quoted && sign == '*');
     for (int i = 0; list && i < list->count; i++) {
-        if (i > 0 && f->whole)
+        if (i > 0 && one)
             text_add(&f->text, " ");
-        if (i > 0 && !f->whole && !end_field(s, f))
+        if (i > 0 && !one && !end_field(s, f))
             return false;
         if (!add_value(s, f, list->values[i], quoted))
             return false;
@@ -155,7 +157,7 @@ static bool special(struct shell *s, struct fields *f, char sign, bool quoted)
     if (s->arguments && (sign == '@' || sign == '*')) {
         s->from = SHELL_FROM_EITHER;
         const struct shell_variable all = { .count = s->arguments->count, .values = s->arguments->words };
-        return add_list(s, f, &all, quoted);
+        return add_list(s, f, &all, sign, quoted);
     }
     if (sign == '?' || (s->arguments && sign == '#')) {
         snprintf(number, sizeof number, "%d", sign == '?' ? !s->success : s->arguments->count);
@@ -258,7 +260,7 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
     b.unknown = !variable || variable->unknown;
     if (all) {
         s->unknown = b.unknown;
-        return add_list(s, f, variable, quoted);
+        return add_list(s, f, variable, q[1], quoted);
     }
     int index = 0;
     if (q < last && *q == '[') { /* an element: others than the first by number alone */

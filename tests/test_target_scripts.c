@@ -460,11 +460,11 @@ END_TEST
 START_TEST(test_recipes_of_scripts)
 {
     static const char begin[] = "#!/bin/bash\nCONFIGS=(\"2,1,1\" \"1,1,1\")\nfor CONFIG in \"${CONFIGS[@]}\"; do\n",
-                      body[] = "  IFS=',' read -r TP PP CP <<< \"$CONFIG\"\n  O=\" \\\n    model.seq_length=$SEQ \\\n"
-                               "  train.global_batch_size=128 model.tensor_model_parallel_size=$TP \\\n"
+                      body[] = "  IFS=',' read -r TP PP CP <<< \"$CONFIG\"\n  A=(model.seq_length=$SEQ "
+                               "train.global_batch_size=128)\n  O=\" \\\n model.tensor_model_parallel_size=$TP \\\n"
                                "  model.pipeline_model_parallel_size=$PP model.context_parallel_size=$CP\n\"\n"
                                "  C=\"uv run --no-sync run_recipe.py --recipe llama3_8b_pretrain_config\"\n"
-                               "  srun bash -c \"$C $O\"\ndone\n";
+                               "  srun bash -c \"$C ${A[*]} $O\"\ndone\n";
     const struct target *bridge = target_find("megatron-bridge");
     struct arena arena = { 0 };
     char text[1024];
