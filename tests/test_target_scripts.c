@@ -448,8 +448,8 @@ START_TEST(test_places)
         struct arena arena = { 0 };
         struct shell_script script;
         struct error err = { 0 };
-        ck_assert(
-            shell_read(&script, &arena, "args", cases[i].text, strlen(cases[i].text), &cases[i].place, NULL, &err));
+        bool ok = shell_read(&script, &arena, "", cases[i].text, strlen(cases[i].text), &cases[i].place, NULL, &err);
+        ck_assert_msg(ok, "%s", err.message);
         ck_assert_str_eq(shell_value(&script, "T"), cases[i].value);
         arena_free(&arena);
     }
