@@ -9,6 +9,7 @@
 #include "formats/plan_file.h"
 #include "host/heap.h"
 #include "formats/claim_read.h"
+#include "planner/search/kept.h"
 #include "planner/space/choice.h"
 #include <string.h>
 #include <unistd.h>

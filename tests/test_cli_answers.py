@@ -280,10 +280,9 @@ def memories(_):
 
 
 def hopeless(folder):
-    """State that all devices and hosts together cannot hold: nothing wider is searched, and what would fit is said."""
-    del folder
+    """State that all devices and hosts together cannot hold: nothing is searched, and what would fit is said of the widest space."""
     if not SMALL:
-        expect("a model that nothing can hold", 3, r"nothing fits: memory per device(.|\n)*  --cluster \d+x8:h100-sxm: ",
+        expect("a model that nothing can hold", 3, r"nothing fits: memory of hosts(.|\n)*  --cluster 4x8:h100-sxm: (.|\n)*not enough: a smaller batch, a shorter",
                "plan", "llama-3-405b", "--cluster", "1x8:h100-sxm", "--batch", 128, "--seq", 8192)
 
 

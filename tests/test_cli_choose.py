@@ -171,10 +171,11 @@ def wrong_questions(_folder):
 
 
 def short_of_memory(folder):
-    """Nothing is kept in host memory that nobody asked for; where nothing fits plan and explain say the same changes, of what the target can be told."""
+    """Where nothing fits, with hosts' memory or without, plan and explain say the changes by which something does, of what the target can be told."""
     job = ["llama-2-7b", "--cluster", "1x1:rtx4090", "--batch", 8, "--seq", 2048, "--target", "deepspeed"]
-    said = expect("plan", 3, r"needs [0-9.]+ GiB on each device.*what fits, each change alone:.*  devices of [0-9.]+ GiB", "plan", *job)
-    check("no offload without a link to the host", "offload" not in said.stdout + said.stderr, said)
+    expect("plan", 3, r"needs [0-9.]+ GiB of its host's memory.*what fits, each change alone:.*  hosts of [0-9.]+ GiB", "plan", *job)
+    said = expect("plan without offload", 3, r"needs [0-9.]+ GiB on each device.*what fits, each change alone:.*  devices of [0-9.]+ GiB", "plan", *job, "--fix", "offload=none")
+    check("no offload where the user excludes it", "offload" not in said.stdout + said.stderr, said)
     if SMALL:
         return
     said = expect("explain", 3, "nothing fits", "explain", *job)

@@ -6,8 +6,8 @@
 /* Fills result->nearest.advice: of each kind the first change that lets a plan fit, all else as it is, among half, a
  * quarter, ... of the batch (then the next batch that all devices share out), of the micro-batch where the user
  * restricts it, and of the sequence; twice, four times, ... 64 times the nodes; frozen matrices in few bits; and the
- * memory that the nearest plan needs. Each is a search in a space narrowed to the thriftiest choices that the user allows. start_ns: when the search
- * began, by its own clock; its time limit ends this too. Fails for want of memory. */
+ * memory that the nearest plan needs. Each is a search in a space narrowed to the thriftiest choices that the user
+ * allows. start_ns: when the search began, by its own clock; its time limit ends this too. Fails for want of memory. */
 bool advice_find(struct search_result *result, const struct model *model, const struct facts *facts,
                  const struct search_options *options, int64_t start_ns, struct error *err);
 /* Gives options for a search of that narrowed space; a plan near the limit of memory gets a second look in it. */

@@ -256,6 +256,12 @@ static bool propose_beside_narrower(struct run *run, const struct model *model, 
            (first || narrower_find(run->result, model, facts, run->options, run->start_ns, run->err));
 }
 
+static bool find_nearest(struct run *run, const struct model *model, const struct facts *facts)
+{
+    return nearest_find(run) && (!run->result->nearest.plan || run->options->no_advice ||
+                                 advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
+}
+
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
     if (!workbench_open_from(&run->bench, run->options->prices, run->options->rates, model, facts, run->space,
@@ -270,7 +276,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     run->result->certificate.memory_bytes = run->capacity_bytes;
     if (run->options->nearest_only) {
         run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
-        return run->busy_ns ? unbounded_list(run) && nearest_find(run) : fail_memory(run->err);
+        return run->busy_ns ? unbounded_list(run) && find_nearest(run, model, facts) : fail_memory(run->err);
     }
     run->open_bound_ns = INT64_MAX;
     run->result->plans = arena_alloc(&run->result->arena, (size_t)run->options->top + 1, sizeof *run->result->plans);
@@ -287,8 +293,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return false;
     if (run->result->feasible || run->options->no_advice || run->result->why) /* then memory is not what is missing */
         return true;
-    return nearest_find(run) && (!run->result->nearest.plan ||
-                                 advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
+    return find_nearest(run, model, facts);
 }
 
 int64_t search_time_left(const struct search_options *options, int64_t start_ns)

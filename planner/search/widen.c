@@ -1,7 +1,7 @@
 #include "planner/search/widen.h"
-#include "models/quantized.h"
 #include "planner/price/shelf.h"
 #include "planner/search/advice.h"
+#include "planner/search/kept.h"
 #include "planner/space/wider.h"
 #include <string.h>
 
@@ -140,50 +140,6 @@ static bool search_again(struct widener *w, struct widening *widening, uint64_t 
     return true;
 }
 
-/* Adds up weights, with what goes with them, and the optimizer's states, each kept once. */
-static bool count_bytes(double *weights, double *states, const struct model *model, const struct space *space,
-                        struct error *err)
-{
-    struct graph *graph = NULL;
-    *weights = *states = 0;
-    if (!graph_take(&graph, model, space->batch, space->sequence, 1, err))
-        return false;
-    for (int i = 0; i < graph->weight_count; i++) {
-        const struct weight *weight = &graph->weights[i];
-        double elements = (double)weight_elements(weight);
-        *weights += (double)weight_bytes(weight, space->dtype, weight_elements(weight)) +
-                    (double)weight_scale_bytes(weight, weight_elements(weight));
-        if (!weight->frozen)
-            *states += elements * (double)optimizer_bytes_per_element(&space->optimizer, space->dtype, weight);
-    }
-    graph_free(graph);
-    return true;
-}
-
-/* *out: weights and the optimizer's state, kept once, are more than all devices and hosts have. */
-static bool is_hopeless(const struct widener *w, bool *out, struct error *err)
-{
-    double weights, states, there = (double)w->facts->cluster->device_count * (double)facts_most_bytes(w->facts);
-    if (!count_bytes(&weights, &states, w->model, &w->options->space, err))
-        return false;
-    for (int t = 0; t < w->facts->cluster->type_count; t++) {
-        int64_t bytes = w->facts->cluster->types[t].device.host_memory_bytes; /* 0: nobody knows */
-        there += (double)w->facts->cluster->device_count * (double)(bytes > 0 ? bytes : INT64_MAX);
-    }
-    *out = weights + states > there;
-    return true;
-}
-
-bool search_has_large_states(bool *out, const struct model *model, const struct facts *facts, const struct space *space,
-                             struct error *err)
-{
-    enum { LARGE_SHARE = 5 };
-    double weights, states, there = (double)facts->cluster->device_count * (double)facts_most_bytes(facts);
-    bool good = count_bytes(&weights, &states, model, space, err);
-    *out = good && states * LARGE_SHARE >= there;
-    return good;
-}
-
 /* Tells whether the space has any plan below that by the closed form, which is soon known where none is. */
 static bool has_shorter(struct widener *w, const struct search_options *options, int64_t below_ns, bool *out,
                         struct error *err)
@@ -247,12 +203,17 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
     space_keep_weights(&kept); /* what copies them in each pass is tried once nothing fits without */
     uint64_t set = 0, all = differing(widest, &w->options->space), further = all & differing(&kept, widest);
     int64_t batch = own->space.batch;
-    bool hopeless = false, good = is_hopeless(w, &hopeless, err);
+    bool hopeless = false, good = search_is_hopeless(&hopeless, w->model, w->facts, widest, err);
     own->prices = &w->prices;
     own->rates = 1;
-    own->no_advice = !hopeless || w->options->no_advice;
-    if (hopeless)
-        return search_again(w, widening, 0, own, search, self, out, err);
+    own->no_advice = true;
+    if (hopeless) {
+        own->space = widened_by(w, all, batch);
+        own->no_advice = w->options->no_advice;
+        own->nearest_only = true;
+        space_narrow_wide(&own->space);
+        return search_again(w, widening, all, own, search, self, out, err);
+    }
     w->widest = &kept;
     good = good && find_set(w, all & differing(&kept, &w->options->space), 0, batch, true, &set, err);
     w->widest = set ? &kept : widest;

@@ -23,8 +23,4 @@ typedef bool widening_search(void *self, struct search_options *options, struct 
 bool search_widened(struct search_result **out, struct widening *widening, const struct model *model,
                     const struct facts *facts, const struct search_options *options, const struct space *widest,
                     widening_search *search, void *self, struct error *err);
-/* Sets *out to whether the optimizer's states, each kept once, take a fifth of all devices' memory: then plans pay for
- * it, by recomputation, gathered weights or higher degrees. */
-bool search_has_large_states(bool *out, const struct model *model, const struct facts *facts, const struct space *space,
-                             struct error *err);
 #endif

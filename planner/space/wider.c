@@ -30,6 +30,12 @@ bool space_has_hosts(const struct cluster *cluster)
     return true;
 }
 
+bool space_offloads(const struct space *space)
+{
+    struct allowed any = space_any_layer(space, CHOICE_OFFLOAD);
+    return any.count > 1 || any.values[0] != OFFLOAD_NONE;
+}
+
 void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens)
 {
     space->loss_chunks = (struct allowed){ 2, { 1, 16 } };

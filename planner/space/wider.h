@@ -12,6 +12,7 @@ enum { WIDER_CHOICES = 4 };
 extern const enum space_choice wider_choices[WIDER_CHOICES];
 /* True when all devices have a link to host memory that is known. */
 bool space_has_hosts(const struct cluster *cluster);
+bool space_offloads(const struct space *space); /* some layer may */
 /* Gives all wider choices their values, but for those that have none on the cluster, as host memory without a link to
  * it. tokens: of the space's sequences. */
 void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens);
