@@ -148,6 +148,14 @@ def certificates(folder):
     kept.write_text(kept.read_text().replace('"5%"', '"x%"'))
     expect("a reserve that is none", 2, "context.reserve: --reserve: expected bytes or a percentage", "simulate", kept)
     check("check --json", json.loads(run("check", plan, "--json").stdout)["holds"] is True)
+    expect("a plan for a framework", 0, "10 micro-batches simulated", "plan", "llama-3-70b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--seq", 4096,
+           "--target", "megatron-lm", "--fix", "pp=8,tp=4,micro-batch=1", "-o", kept)
+    expect("check of a step that was told by its pace", 0, "as it says", "check", kept)
+    # stages need 81 GiB at most by what their layers need, and 76.5 once they are laid out
+    expect("a plan that the formula has no room for, and its layout has", 0, r"76.5 GiB.* of 76.9 GiB(.|\n)*proof: no plan of the space is shorter", "plan", "llama-3-405b",
+           "--cluster", "4x8:h100-sxm", "--batch", 64, "--seq", 8192, "--target", "megatron-lm", "--fix",
+           "tp=8,pp=4,sp=true,cp=1,zero=0,micro-batch=1,recompute=block,offload=optimizer", "-o", kept)
+    expect("check of that plan", 0, "the certificate holds", "check", kept)
     if not SMALL:
         certificates_of_kinds(folder)
     whole = json.loads(plan.read_text())

@@ -406,7 +406,7 @@ static bool open_orders(struct checker *c)
 static bool checker_open(struct checker *c, const struct model *model)
 {
     int64_t usable = facts_most_bytes(c->facts);
-    if (c->claim->memory_bytes != usable)
+    if (c->claim->memory_bytes < usable) /* of more the bound holds, too */
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it is for %lld usable bytes per device, but there are %lld",
                          (long long)c->claim->memory_bytes, (long long)usable);

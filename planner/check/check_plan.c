@@ -116,19 +116,21 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     return good;
 }
 
-static bool simulate_plan(struct checker *c, const struct model *model, const struct config *config,
-                          const struct plan *plan, int64_t *step_ns)
+/* Simulates the plan as the search did that the file is of: as far as the file claims where time was over. paced: what
+ * further micro-batches take is simulated, not priced. */
+static bool simulate_as(struct checker *c, const struct model *model, const struct graph *graph,
+                        const struct config *config, const struct plan *plan, bool paced, int64_t *step_ns)
 {
-    struct graph *graph = NULL;
     struct estimate *estimate = NULL;
     const struct price_table *table = NULL;
     const struct json *few = c->claim->predicted ? json_member(c->claim->predicted, "micro_batches_simulated") : NULL;
-    int64_t count = -1; /* of micro-batches that the file claims to tell the step by, as time was over */
+    int64_t count = -1;
     bool claimed = few && json_int(few, 0, INT64_MAX, &count, NULL);
     bool good =
-        workbench_table(&c->bench, config, false, &table, c->err) && plan_graph(&graph, model, plan, c->err) &&
-        plan_check(plan, graph, c->err) &&
-        estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err) &&
+        workbench_table(&c->bench, config, false, &table, c->err) &&
+        (paced ? estimate_plan_paced(&estimate, NULL, model, graph, plan, c->facts, INT64_MAX, c->err)
+               : estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX,
+                                      c->err)) &&
         ((claimed && count == estimate->micro_batches_simulated) ||
          estimate_whole(&estimate, model, graph, plan, c->facts, c->err)) &&
         estimate_settle(estimate, model, plan, c->facts, c->err);
@@ -141,6 +143,21 @@ static bool simulate_plan(struct checker *c, const struct model *model, const st
     good = good && (!c->claim->predicted ||
                     c->claim->predicted_holds(c->claim->predicted, plan, &estimate->prediction, c->err));
     estimate_free(estimate);
+    return good;
+}
+
+/* Searches for frameworks tell steps of many micro-batches by their pace. */
+static bool simulate_plan(struct checker *c, const struct model *model, const struct config *config,
+                          const struct plan *plan, int64_t *step_ns)
+{
+    struct graph *graph = NULL;
+    struct error *err = c->err, why = { 0 };
+    bool good = plan_graph(&graph, model, plan, err) && plan_check(plan, graph, err);
+    c->err = &why;
+    bool walked = good && simulate_as(c, model, graph, config, plan, false, step_ns);
+    c->err = err;
+    good = walked || (good && (why.kind == ERROR_GATE ? simulate_as(c, model, graph, config, plan, true, step_ns)
+                                                      : fail_with(err, &why)));
     graph_free(graph);
     return good;
 }

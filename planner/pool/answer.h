@@ -84,6 +84,7 @@ struct search_options {
     int leader_count;
     bool tight;        /* what misses by little is laid out whole before it is turned down */
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
+    bool doubtful;     /* the formula may use more than there is, by what a layout may need less than expected */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
     /* Prices that other searches of the model need, too; may be NULL, and answers do not depend on them. */
@@ -211,6 +212,7 @@ struct search_result {
         int64_t needed_bytes, available_bytes;
         int64_t host_needed_bytes, host_available_bytes; /* beside each device, where devices have room and hosts lack
                                                             it; 0: devices do */
+        bool fits; /* once it is laid out, though the formula has no room for it */
         int64_t promised_bytes; /* with so much usable the search finds it: few micro-batches leave some room */
         int type_count;
         struct shortage types[MAX_TYPES];   /* (type_count) in the cluster's order */

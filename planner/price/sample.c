@@ -58,6 +58,16 @@ static bool reduces_each_time(const struct instr *instr)
     return instr->lane == LANE_DP && !hands_out(instr) && instr->micro >= 0 && instr->phase != PHASE_STEP;
 }
 
+int sample_path_layer_of(const struct sample *s, const struct instr *instr)
+{
+    bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
+    if (!adds_up || !instr_is_forward(instr) || instr->pair_count == 0)
+        return sample_layer_of(s, instr);
+    const struct buffer *source = &s->program->buffers[s->program->pairs[instr->pair_first].source];
+    int maker = source->kind == BUFFER_VALUE ? s->graph->values[source->id].producer : -1;
+    return maker >= 0 ? s->graph->segments[maker].layer : sample_layer_of(s, instr);
+}
+
 bool sample_keeps(const struct sample *s, int buffer)
 {
     const struct life *life = &s->lives[buffer];
@@ -318,23 +328,11 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
     }
 }
 
-/* Gives the layer whose path it is. Where the reader wants another layout, partial sums are added up for it, but by
- * their maker: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
-static int path_layer_of(const struct sample *s, const struct instr *instr)
-{
-    bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
-    if (!adds_up || !instr_is_forward(instr) || instr->pair_count == 0)
-        return sample_layer_of(s, instr);
-    const struct buffer *source = &s->program->buffers[s->program->pairs[instr->pair_first].source];
-    int maker = source->kind == BUFFER_VALUE ? s->graph->values[source->id].producer : -1;
-    return maker >= 0 ? s->graph->segments[maker].layer : sample_layer_of(s, instr);
-}
-
 /* Charges what an instruction moved to its layer. parts: WALK_FORWARD also of the step, WALK_BACKWARD. */
 enum { WALK_FORWARD = 1, WALK_BACKWARD = 2 };
 static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, unsigned parts)
 {
-    struct layer_price *price = &s->by_layer[path_layer_of(s, instr)];
+    struct layer_price *price = &s->by_layer[sample_path_layer_of(s, instr)];
     bool step = instr->phase == PHASE_STEP || instr->micro < 0, forward = step || instr_is_forward(instr);
     if (!(parts & (forward ? WALK_FORWARD : WALK_BACKWARD)))
         return;

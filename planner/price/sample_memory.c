@@ -164,7 +164,7 @@ static void price_temporary(struct sample *s)
         if (s->within_saved[s->sized[k]])
             continue;
         if (sample_keeps(s, s->sized[k])) {
-            struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[life.first])];
+            struct layer_price *price = &s->by_layer[sample_path_layer_of(s, &list->instrs[life.first])];
             price->saved_bytes += buffer->bytes;
             if (!sample_frees_first(s, s->sized[k]))
                 continue;

@@ -78,6 +78,10 @@ void sample_price_instrs(struct sample *sample, const struct facts *facts, struc
 void sample_price_adding(struct sample *sample, const struct facts *facts, struct kernel_costs *known);
 /* Adds to by_layer the kernels of struct least_price. */
 void sample_price_kernels(struct sample *sample);
+/* Gives the layer whose path the instruction is, and whose is what it leaves. Where the reader wants another layout,
+ * partial sums are added up for it, but by their maker: behind an embedding that is split by vocabulary, not in every
+ * layer like the one that stands there. */
+int sample_path_layer_of(const struct sample *s, const struct instr *instr);
 /* True when the buffer, not of a weight, lives when the first micro-batch turns around. */
 bool sample_keeps(const struct sample *s, int buffer);
 /* True when such a buffer is the model's last layer's, whose backward pass is the first: no other one finds it of its

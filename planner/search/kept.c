@@ -2,8 +2,7 @@
 #include "models/quantized.h"
 #include "planner/space/wider.h"
 
-/* Adds up weights, with what goes with them, the optimizer's states, and the accumulators of gradients, each kept once.
- */
+/* Adds up weights, with their scales, the optimizer's states, and the accumulators of gradients, each kept once. */
 static bool count_bytes(double *weights, double *states, double *gradients, const struct model *model,
                         const struct space *space, struct error *err)
 {
@@ -19,8 +18,8 @@ static bool count_bytes(double *weights, double *states, double *gradients, cons
         if (weight->frozen)
             continue;
         *states += elements * (double)optimizer_bytes_per_element(&space->optimizer, space->dtype, weight);
-        *gradients += elements * (double)optimizer_gradient_bytes(&space->optimizer, graph->keeping.narrow_gradients,
-                                                                  space->dtype);
+        bool narrow = graph->keeping.narrow_gradients;
+        *gradients += elements * (double)optimizer_gradient_bytes(&space->optimizer, narrow, space->dtype);
     }
     graph_free(graph);
     return true;

@@ -117,6 +117,7 @@ static void keep_nearest(struct run *run, struct plan *plan, const struct predic
     result->nearest.available_bytes = p->available_bytes[stage];
     result->nearest.host_needed_bytes = host;
     result->nearest.host_available_bytes = p->host_available_bytes;
+    result->nearest.fits = lacking <= 0 && host == 0;
     result->nearest.promised_bytes = max_i64(promised_bytes, p->peak_bytes[stage]);
     /* where the plan fits after all, the need by the first look is told, since the search went by that */
     result->nearest.needed_bytes = lacks(p, stage) > 0 ? p->peak_bytes[stage] : result->nearest.promised_bytes;

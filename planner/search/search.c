@@ -258,8 +258,12 @@ static bool propose_beside_narrower(struct run *run, const struct model *model, 
 
 static bool find_nearest(struct run *run, const struct model *model, const struct facts *facts)
 {
-    return nearest_find(run) && (!run->result->nearest.plan || run->options->no_advice ||
-                                 advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
+    const struct search_options *options = run->options;
+    if (!nearest_find(run))
+        return false;
+    if (!run->result->nearest.plan || options->no_advice || (run->result->nearest.fits && !options->doubtful))
+        return true;
+    return advice_find(run->result, model, facts, options, run->start_ns, run->err);
 }
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
@@ -272,6 +276,8 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     if (run->config_count == 0 || !space_check_groups(run->space, run->configs, run->config_count, NULL))
         return explain_none(run, facts->cluster);
     run->capacity_bytes = facts_most_bytes(facts);
+    if (run->options->doubtful)
+        run->capacity_bytes += run->capacity_bytes / NEAREST_DOUBT_SHARE;
     run->result->certificate.configurations = run->config_count;
     run->result->certificate.memory_bytes = run->capacity_bytes;
     if (run->options->nearest_only) {

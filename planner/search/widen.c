@@ -231,7 +231,11 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
     space_narrow_wide(&own->space);
     if (!search_again(w, widening, all, own, search, self, out, err))
         return false;
-    if (!*out || !(*out)->feasible || search_time_left(w->options, w->start_ns) == 0)
+    /* the thriftiest plan fits once it is laid out, though the formula has no room for it, and so may shorter ones */
+    own->doubtful = *out && !(*out)->feasible && (*out)->nearest.fits;
+    if (own->doubtful && !search_again(w, widening, all, own, search, self, out, err))
+        return false;
+    if (!*out || !(*out)->feasible || own->doubtful || search_time_left(w->options, w->start_ns) == 0)
         return true;
     own->no_advice = true;
     if (!find_set(w, all, 0, batch, false, &set, err))
