@@ -1,6 +1,7 @@
 #include "base/num.h"
 #include "planner/check/check_busy.h"
 #include "planner/check/check_parts.h"
+#include "planner/estimate/estimate.h"
 #include "planner/program/schedule.h"
 #include "planner/space/config_name.h"
 #include <math.h>
@@ -406,7 +407,7 @@ static bool open_orders(struct checker *c)
 static bool checker_open(struct checker *c, const struct model *model)
 {
     int64_t usable = facts_most_bytes(c->facts);
-    if (c->claim->memory_bytes < usable) /* of more the bound holds, too */
+    if (c->claim->memory_bytes != usable && c->claim->memory_bytes != estimate_doubtful_bytes(usable))
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it is for %lld usable bytes per device, but there are %lld",
                          (long long)c->claim->memory_bytes, (long long)usable);

@@ -27,6 +27,11 @@ int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
     return without_rooms(bytes, usual_rooms(plan));
 }
 
+int64_t estimate_doubtful_bytes(int64_t bytes)
+{
+    return bytes + bytes / NEAREST_DOUBT_SHARE;
+}
+
 static int64_t with_rooms(int64_t bytes, int64_t persistent_bytes, int rooms)
 {
     int64_t room = min_i64(bytes / ROOM_SHARE, (bytes - persistent_bytes) / MOVING_SHARE) * rooms;

@@ -277,7 +277,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return explain_none(run, facts->cluster);
     run->capacity_bytes = facts_most_bytes(facts);
     if (run->options->doubtful)
-        run->capacity_bytes += run->capacity_bytes / NEAREST_DOUBT_SHARE;
+        run->capacity_bytes = estimate_doubtful_bytes(run->capacity_bytes);
     run->result->certificate.configurations = run->config_count;
     run->result->certificate.memory_bytes = run->capacity_bytes;
     if (run->options->nearest_only) {

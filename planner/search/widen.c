@@ -66,16 +66,11 @@ static bool fits(struct widener *w, uint64_t set, int64_t batch, bool thrifty, b
 static const unsigned places_tried[] = { 1, 2, 4, 8, 3, 7, 9, 11, 15 };
 _Static_assert(WIDER_CHOICES == 4, "all choices are tried together at last");
 
-static uint64_t bit_of(int place)
-{
-    return UINT64_C(1) << wider_choices[place];
-}
-
 static uint64_t set_of(unsigned places)
 {
     uint64_t set = 0;
     for (int i = 0; i < WIDER_CHOICES; i++)
-        set |= places >> i & 1 ? bit_of(i) : 0;
+        set |= (uint64_t)(places >> i & 1) << wider_choices[i];
     return set;
 }
 
@@ -85,7 +80,7 @@ static uint64_t differing(const struct space *a, const struct space *b)
     uint64_t set = 0;
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (memcmp(&a->range[wider_choices[i]], &b->range[wider_choices[i]], sizeof(struct allowed)) != 0)
-            set |= bit_of(i);
+            set |= set_of(1u << i);
     return set;
 }
 
@@ -105,7 +100,7 @@ static bool find_set(struct widener *w, uint64_t all, uint64_t further, int64_t 
         *out = fit ? set : 0;
     }
     for (int i = WIDER_CHOICES - 1; i >= 0 && fit; i--) {
-        uint64_t without = *out & ~bit_of(i);
+        uint64_t without = *out & ~set_of(1u << i);
         bool too = false;
         if (without == *out || without == 0)
             continue;
