@@ -137,10 +137,11 @@ static bool make_column(struct pricing *column, int class_count, struct kernel_c
         !book_provide(&column->sample, &column->err))
         return false;
     if (key->loss_chunks > 1)
-        whole = sample_prices(column->whole.sample, facts, kernels, column->own.accumulates, columns_part(key),
-                              &workspace_bytes);
-    const struct layer_price *by_layer = sample_prices(column->sample.sample, facts, kernels, column->own.accumulates,
-                                                       columns_part(key), &known->workspace_bytes);
+        whole = sample_prices(column->whole.sample, facts, kernels, key->first_rank, column->own.accumulates,
+                              columns_part(key), &workspace_bytes);
+    const struct layer_price *by_layer =
+        sample_prices(column->sample.sample, facts, kernels, key->first_rank, column->own.accumulates,
+                      columns_part(key), &known->workspace_bytes);
     if (column->sharded)
         sample_join_shards(column->sample.sample);
     for (int c = 0; c < class_count; c++) /* the least is more than any, so that the first member takes its place */

@@ -132,7 +132,8 @@ int price_strategy(const struct price_table *table, const struct plan_layer *lay
 
 /* What a price depends on beside the strategy. */
 struct price_key {
-    int type; /* of the cluster's: the devices are taken to be all of it */
+    int type;       /* of the cluster's: the devices are taken to be all of it */
+    int first_rank; /* of the stage; 0 stands for all that lie in the hierarchy of links as the first one does */
     struct mesh mesh;
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     int64_t vocab_multiple;

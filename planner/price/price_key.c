@@ -4,7 +4,7 @@
 int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS])
 {
     int count = 0;
-    out[count++] = key->type;
+    out[count++] = (int64_t)key->first_rank << 8 | key->type;
     out[count++] = key->micro;
     out[count++] = key->vocab_multiple;
     out[count++] = key->bucket_bytes;

@@ -513,8 +513,10 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
 }
 
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, enum sample_part part, int64_t *workspace_bytes)
+                                        int first_rank, bool accumulates, enum sample_part part,
+                                        int64_t *workspace_bytes)
 {
+    s->plan->stages[0].first_rank = first_rank;
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
     memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
     memset(s->issued, 0, 3 * (size_t)s->graph->layer_count * sizeof *s->issued);

@@ -31,11 +31,12 @@ int sample_shape_words(const struct sample_shape *shape, int64_t out[SAMPLE_SHAP
 bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
 /**
  * Gives prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out
- * of memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that
- * is not the first.
+ * of memory. known: what samples before it cost, for samples behind it; may be NULL. first_rank: of the stage.
+ * accumulates: of a micro-batch that is not the first.
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, enum sample_part part, int64_t *workspace_bytes);
+                                        int first_rank, bool accumulates, enum sample_part part,
+                                        int64_t *workspace_bytes);
 /* Makes the weights in the last prices those of all ranks over which ZeRO may shard: each has whole, without it, what
  * it does not share out as experts. */
 void sample_join_shards(struct sample *sample);

@@ -83,7 +83,7 @@ static void set_sizes(const struct sample *s, const struct facts *facts, struct 
         known->of_mesh = hash_i64(known->of_mesh, size[i]);
     }
     known->of_rank = hash_i64(known->of_rank, own);
-    known->of_mesh = hash_i64(known->of_mesh, s->plan->stage_count);
+    known->of_mesh = hash_i64(hash_i64(known->of_mesh, s->plan->stage_count), s->plan->stages[0].first_rank);
 }
 
 /* Gives the instruction's cost, remembered under its key; 0: it has none. */

@@ -143,8 +143,8 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
     *out = NULL;
     if (bound_only)
         return bench->type_facts ? types_least_table(bench, config, out, err)
-                                 : workbench_type_table(bench, config, 0, true, out, err);
-    if (!workbench_type_table(bench, config, 0, false, &from, err))
+                                 : workbench_type_table(bench, config, 0, 0, true, out, err);
+    if (!workbench_type_table(bench, config, 0, 0, false, &from, err))
         return false;
     if (!from)
         return true;

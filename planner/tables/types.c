@@ -2,6 +2,7 @@
  * stage across types waits for the slowest, so that it gets the dearest price of each layer; the links on which types
  * meet are left to the judge. Less memory than the cluster's largest devices have counts as taken. */
 #include "planner/tables/types.h"
+#include "base/num.h"
 
 bool types_open(struct workbench *bench, struct error *err)
 {
@@ -59,7 +60,7 @@ static bool join_types(struct workbench *bench, const struct config *config, uns
         const struct price_table *table = NULL;
         if (!(types >> type & 1))
             continue;
-        if (!workbench_type_table(bench, config, type, bound_only, &table, err))
+        if (!workbench_type_table(bench, config, type, 0, bound_only, &table, err))
             return false;
         if (!table)
             return true; /* what cannot be lowered, cannot on any type */
@@ -75,8 +76,9 @@ bool types_stage_table(struct workbench *bench, const struct config *config, uns
                        const struct price_table **out, struct error *err)
 {
     *out = NULL;
-    return (types & (types - 1)) == 0 ? workbench_type_table(bench, config, __builtin_ctz(types), bound_only, out, err)
-                                      : join_types(bench, config, types, bound_only, true, out, err);
+    return (types & (types - 1)) == 0
+               ? workbench_type_table(bench, config, __builtin_ctz(types), 0, bound_only, out, err)
+               : join_types(bench, config, types, bound_only, true, out, err);
 }
 
 bool types_least_table(struct workbench *bench, const struct config *config, const struct price_table **out,
@@ -84,6 +86,35 @@ bool types_least_table(struct workbench *bench, const struct config *config, con
 {
     *out = NULL;
     return join_types(bench, config, (1u << bench->facts->cluster->type_count) - 1, true, false, out, err);
+}
+
+/* True where a unit of some level holds stages and a part of another. */
+static bool cuts_stages(const struct cluster *cluster, int ranks, int first_rank)
+{
+    for (int level = 0; level + 1 < cluster->level_count; level++) {
+        int unit = cluster_unit(cluster, 0, level), place = first_rank % unit;
+        if (place > 0 && place + ranks > unit)
+            return true;
+    }
+    return false;
+}
+
+bool types_tell_stages(const struct workbench *bench, const struct config *config, bool bound_only)
+{
+    bool tell = bench->type_facts != NULL;
+    for (int k = 1; k < config->stages && !bound_only && !tell; k++) /* the first stage's bound is the least */
+        tell = cuts_stages(bench->facts->cluster, mesh_ranks(&config->mesh), config_first_rank(config, k));
+    return tell;
+}
+
+/* Prices the stage as it lies among units of links that are not whole numbers of stages. */
+static bool place_table(struct workbench *bench, const struct config *config, int first_rank,
+                        const struct price_table **out, struct error *err)
+{
+    const struct cluster *cluster = bench->facts->cluster;
+    int period = cluster_unit(cluster, 0, max_int(cluster->level_count - 2, 0));
+    bool alike = !cuts_stages(cluster, mesh_ranks(&config->mesh), first_rank);
+    return workbench_type_table(bench, config, 0, alike ? 0 : first_rank % period, false, out, err);
 }
 
 static bool mix(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
@@ -96,8 +127,10 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
         return fail_memory(err);
     for (int k = 0; k < config->stages; k++) {
         int ranks = mesh_ranks(&config->mesh);
-        unsigned types = cluster_types(bench->facts->cluster, config_first_rank(config, k), ranks);
-        if (!types_stage_table(bench, config, types, bound_only, &stages[k], err))
+        int first = config_first_rank(config, k);
+        unsigned types = cluster_types(bench->facts->cluster, first, ranks);
+        if (!(bench->type_facts ? types_stage_table(bench, config, types, bound_only, &stages[k], err)
+                                : place_table(bench, config, first, &stages[k], err)))
             return false;
         if (!stages[k])
             return true;

@@ -319,10 +319,11 @@ static bool want_priced(struct workbench *bench, const struct price_key *key, st
     return true;
 }
 
-bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
-                          const struct price_table **out, struct error *err)
+bool workbench_type_table(struct workbench *bench, const struct config *config, int type, int first_rank,
+                          bool bound_only, const struct price_table **out, struct error *err)
 {
     struct price_key key = workbench_key(bench, config, type, bound_only);
+    key.first_rank = first_rank;
     struct priced_strategy *priced = NULL;
     bool good = want_priced(bench, &key, &priced, err);
     *out = good && !priced->refused && !priced->nothing ? &priced->table : NULL;
@@ -334,8 +335,9 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 {
     if (config->meshes > 0)
         return turns_table(bench, config, bound_only, out, err);
-    bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
-                                  : workbench_type_table(bench, config, 0, bound_only, out, err);
+    bool good = types_tell_stages(bench, config, bound_only)
+                    ? types_table(bench, config, bound_only, out, err)
+                    : workbench_type_table(bench, config, 0, 0, bound_only, out, err);
     if (!good || bound_only || !*out)
         return good;
     if (!cuts_table(bench, config, out, err))

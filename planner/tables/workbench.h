@@ -54,9 +54,10 @@ void workbench_close(struct workbench *bench);
  * bound. */
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err);
-/* Gives the table for stages that live on one type of the cluster's; the tables of several have equal strategies. */
-bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
-                          const struct price_table **out, struct error *err);
+/* Gives the table for stages that live on one type of the cluster's, from that rank on; the tables of several have
+ * equal strategies. */
+bool workbench_type_table(struct workbench *bench, const struct config *config, int type, int first_rank,
+                          bool bound_only, const struct price_table **out, struct error *err);
 /* Gives the table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates
  * after each micro-batch; what such a schedule refuses (ZeRO, copies of a weight on several stages) does not fit. Made
  * once. */
