@@ -349,7 +349,7 @@ static bool simulate_more(int64_t *more_ns, struct estimate *few, int64_t few_ns
     const struct schedule *schedule = schedules[plan->schedule];
     bool laid_out = waits(plan, few, few_ns);
     int count = few->micro_batches_simulated, unit = (schedule->grouped ? 1 : 2) * estimate_micro_batch_unit(plan),
-        period = max_int((int)ceil_div(count, pace_is_uneven(plan) ? 2 : 8), schedule->splits ? SPLIT_FURTHER : 1);
+        period = max_int((int)ceil_div(count, pace_is_uneven(plan) || laid_out ? 2 : 8), schedule->splits ? SPLIT_FURTHER : 1);
     period = (int)min_i64(round_up(period, unit), plan->micro_batch_count - count);
     struct judging judging = { .always = laid_out, .shortened = !laid_out };
     if (!judge_shortened(&longer, model, plan, count + period, facts, &judging, laid_out ? INT64_MAX : 0, err))
