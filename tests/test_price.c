@@ -182,14 +182,14 @@ static int compare_alike(struct world *w, const struct price_key *key, const str
     int shared = 0;
     struct layer_price *together = arena_alloc(&scratch, bytes, 1);
     ck_assert_ptr_nonnull(together);
-    memcpy(together, sample_prices(sample, &w->facts, w->bench.book.kernels[0], true, SAMPLE_WHOLE, &workspace_bytes),
+    memcpy(together, sample_prices(sample, &w->facts, w->bench.book.kernels[0], 0, true, SAMPLE_WHOLE, &workspace_bytes),
            bytes);
     for (int k = 0; k < sample->list_count; k++) {
         int i = sample->listed[k];
         shared += sample->like[i] != i;
         sample->like[i] = i;
     }
-    const struct layer_price *apart = sample_prices(sample, &w->facts, NULL, true, SAMPLE_WHOLE, &workspace_bytes);
+    const struct layer_price *apart = sample_prices(sample, &w->facts, NULL, 0, true, SAMPLE_WHOLE, &workspace_bytes);
     ck_assert_msg(memcmp(together, apart, bytes) == 0,
                   "zero %d, slices %d, recompute %d: another price for kernels that are alike", strategy->layer.zero,
                   strategy->layer.slices, strategy->layer.recompute);
@@ -305,6 +305,61 @@ START_TEST(kept_weights_are_gathered_once)
 }
 END_TEST
 
+/* Of three stages of four ranks on nodes of six the second lies on both nodes, and its collectives go between them. */
+START_TEST(stages_across_nodes_have_prices_of_their_own)
+{
+    struct world w = world_open("gpt2", "2x6:a100-sxm-80", 12);
+    struct error err = { 0 };
+    int compared = 0;
+    w.space.tensor = (struct allowed){ 1, { 4 } };
+    w.space.stages = (struct allowed){ 1, { 3 } };
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i++) {
+        const struct price_table *table = NULL, *bound = NULL;
+        if (config_pieces(&w.configs[i]) != 3)
+            continue;
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err) &&
+                          workbench_table(&w.bench, &w.configs[i], true, &bound, &err) && table && bound,
+                      "%s", err.message);
+        ck_assert(price_is_by_stage(table) && !price_is_by_stage(bound));
+        const struct price_table *first = price_of_stage(table, 0), *second = price_of_stage(table, 1);
+        same_tables(first, price_of_stage(table, 2), "the first and the last stage");
+        for (int c = 0; c < table->class_count; c++)
+            for (int k = 0; k < table->strategy_count; k++) {
+                int64_t here = price_at(first, c, k)->forward_ns, across = price_at(second, c, k)->forward_ns;
+                ck_assert_int_eq(price_at(table, c, k)->forward_ns, here < across ? here : across);
+                ck_assert_int_ge(across, here);
+                compared += across > 2 * here;
+            }
+    }
+    ck_assert_int_gt(compared, 8);
+    world_close(&w);
+}
+END_TEST
+
+/* Where an embedding is split by vocabulary, the first layer behind it adds up what that leaves; others have none of it
+ * to keep. */
+START_TEST(each_layer_keeps_its_own_value)
+{
+    struct world w = world_open("llama-2-7b", "1x4:a100-sxm-80", 32);
+    struct error err = { 0 };
+    w.space.recompute = (struct allowed){ 1, { RECOMPUTE_FULL } };
+    w.space.tensor = (struct allowed){ 1, { 4 } };
+    w.space.stages = (struct allowed){ 1, { 1 } };
+    world_start(&w);
+    ck_assert_int_gt(w.config_count, 0);
+    for (int i = 0; i < w.config_count; i++) {
+        const struct price_table *table = NULL;
+        int64_t value_bytes = w.configs[i].micro * w.bench.graph->sequence * 4096 * 2;
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err) && table, "%s", err.message);
+        for (int c = 1; c + 2 < table->class_count; c++) /* halves of a block, without head and loss */
+            for (int k = 0; k < table->strategy_count; k++)
+                ck_assert_int_le(price_at(table, c, k)->saved_bytes, value_bytes);
+    }
+    world_close(&w);
+}
+END_TEST
+
 /* ---- memory: what prices promise, against the layout of a plan in which every layer decides so ---- */
 
 /* Of one stage with one micro-batch in flight. */
@@ -393,6 +448,8 @@ static Suite *price_suite(void)
     suite_add_tcase(suite, tcase);
     CHECK_ADD(suite, bounds_have_kernels_of_their_own);
     CHECK_ADD(suite, kept_weights_are_gathered_once);
+    CHECK_ADD(suite, stages_across_nodes_have_prices_of_their_own);
+    CHECK_ADD(suite, each_layer_keeps_its_own_value);
     return suite;
 }
 
