@@ -350,7 +350,8 @@ START_TEST(each_layer_keeps_its_own_value)
     ck_assert_int_gt(w.config_count, 0);
     for (int i = 0; i < w.config_count; i++) {
         const struct price_table *table = NULL;
-        int64_t value_bytes = w.configs[i].micro * w.bench.graph->sequence * 4096 * 2;
+        int parts = mesh_sequence_parallel(&w.configs[i].mesh) ? 4 : 1;
+        int64_t value_bytes = w.configs[i].micro * w.bench.graph->sequence * 4096 * 2 / parts;
         ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err) && table, "%s", err.message);
         for (int c = 1; c + 2 < table->class_count; c++) /* halves of a block, without head and loss */
             for (int k = 0; k < table->strategy_count; k++)
