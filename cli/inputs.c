@@ -475,6 +475,7 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
                     model || own_model ? "cluster" : "model");
     if (!plan_model(in, path, model, err))
         return false;
+    in->model->keeping.takes_any_load = in->runs; /* again where a framework is read, whose keeping replaces this */
     if (!inputs_cluster(in, cluster ? cluster : own_cluster, err))
         return fail_source(in, path, cluster, "cluster", own_cluster, err);
     if (!inputs_profiles(in, profiles, err))
