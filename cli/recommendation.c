@@ -167,7 +167,8 @@ void recommendation_print(const struct cli *cli, const struct recommendation *r,
         fprintf(cli->out, "; for %d there was no time left", counts[VERDICT_UNTRIED]);
     if (r->doubled)
         fprintf(cli->out, r->goal == GOAL_FASTEST
-                              ? "; of a type 1, 2, 4, ... nodes, and no numbers between: --among 3x8:h100-sxm asks for one"
+                              ? "; of a type 1, 2, 4, ... nodes, and no numbers between: --among 3x8:h100-sxm asks for "
+                                "one"
                               : "; of a type 1, 2, 4, ... nodes, then by halves between the most that miss it and the "
                                 "fewest that meet it, where those may be the answer");
     fprintf(cli->out, "\n");
