@@ -311,6 +311,8 @@ bool text_read_double(const char *bytes, size_t length, double *out)
 
 bool text_read_bytes(const char *word, int64_t *out)
 {
+    static const char decimal_units[] = "KMGTPE"; /* before "B" */
+    const char *decimal;
     size_t length = strlen(word);
     double scale = 1, value = 0;
     for (size_t unit = BYTE_UNITS; unit-- > 0;) {
@@ -319,6 +321,10 @@ bool text_read_bytes(const char *word, int64_t *out)
             continue;
         scale = ldexp(1, 10 * (int)unit);
         length -= own;
+        if (unit == 0 && length > 0 && (decimal = strchr(decimal_units, word[length - 1]))) {
+            scale = pow(1000, (double)(decimal - decimal_units) + 1);
+            length--;
+        }
         length -= length > 0 && word[length - 1] == ' ';
         break;
     }

@@ -34,7 +34,8 @@ char *text_double(char out[TEXT_NUMBER_BYTES], double value);
  * unchanged, when the bytes are not exactly one finite number, when it overflows, or when memory is
  * short. A number too small for a double reads as zero. */
 bool text_read_double(const char *bytes, size_t length, double *out);
-/* Reads a size as text_bytes() writes it: "4194304", "4MiB", "1.5 GiB", "2e9"; what is left of a byte is dropped.
+/* Reads a size as text_bytes() writes it, or in decimal units: "4194304", "4MiB", "1.5 GiB", "2e9", "80GB", which is
+ * 80e9; what is left of a byte is dropped.
  * False, *out unchanged, when the word is something else, or negative, or beyond 63 bits. */
 bool text_read_bytes(const char *word, int64_t *out);
 /* Length in bytes (1 to 4) of the UTF-8 character that starts at bytes, *character its code point;

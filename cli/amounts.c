@@ -44,8 +44,15 @@ bool amount_dollars(double *out, const char *what, const char *text, struct erro
 
 bool amount_duration_s(double *out, const char *what, const char *text, struct error *err)
 {
-    static const struct unit units[] = { { "ms", 1e-3 }, { "min", 60 },   { "s", 1 }, { "m", 60 }, { "h", 3600 },
-                                         { "d", 86400 }, { "w", 604800 }, { "", 1 },  { NULL, 0 } };
+    static const struct unit units[] = {
+        { "ms", 1e-3 }, { "seconds", 1 }, { "second", 1 }, { "sec", 1 },
+        { "minutes", 60 }, { "minute", 60 }, { "mins", 60 }, { "min", 60 },
+        { "hours", 3600 }, { "hour", 3600 }, { "hrs", 3600 }, { "hr", 3600 },
+        { "days", 86400 }, { "day", 86400 }, { "weeks", 604800 }, { "week", 604800 },
+        { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 },
+        { "w", 604800 }, { "", 1 },
+        { NULL, 0 }
+    };
     return (read_amount(out, text, units) && *out <= 1e12) ||
            fail(err, "%s: expected a time, such as 2.5 (seconds), 90m, 12h or 30d, found '%s'", what, text);
 }

@@ -103,6 +103,14 @@ static int holder_of(struct calibrating *c, int first, int *count, const char *n
     return first + *count - 1;
 }
 
+/* What devices cannot have done would make them as fast as that for all plans. */
+static bool check_row(const struct validated_row *row, struct error *err)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%.300s: row %.200s", row->file, row->run.id);
+    return measured_step_possible(name, row->measured_s, row->least_s, row->run.n_gpus, row->asked.device, err);
+}
+
 static bool is_sample(const struct validated_row *row)
 {
     return validated_step(row) && strcmp(row->asked.framework, "cleave") != 0;
@@ -122,6 +130,9 @@ static bool take_rows(struct calibrating *c, const char *const *paths, int path_
     int *question_of = arena_alloc(&c->arena, (size_t)m->count + 1, sizeof *question_of), frameworks = 0;
     if (arena_failed(&c->arena))
         return fail_memory(err);
+    for (int i = 0; i < m->count; i++)
+        if (is_sample(&m->rows[i]) && !check_row(&m->rows[i], err))
+            return false;
     for (int i = 0; i < m->count; i++)
         if (is_sample(&m->rows[i]) && holder_of(c, 0, &c->device_count, m->rows[i].asked.device) < 0)
             return fail(err, "calibrate: expected at most %d devices, found more", MOST_HOLDERS);
@@ -182,7 +193,8 @@ static bool price_job(struct row_price *out, struct calibrating *c, const struct
     bool good = logged_job_price(&plan, &estimate, &batch, &in, &c->logged, err);
     if (good)
         *out = (struct row_price){ estimate->prediction.step_ns, estimate_peak_bytes(&estimate->prediction), true,
-                                   run_shape_of(plan, graph_parameter_count(in.graph), c->holders[0], c->holders[1]) };
+                                   run_shape_of(plan, graph_parameter_count(in.graph), c->holders[0], c->holders[1]),
+                                   measured_least_s(&estimate->prediction) };
     estimate_free(estimate);
     plan_free(plan);
     inputs_free(&in);

@@ -383,14 +383,18 @@ static bool check_decisions(struct inputs *in, struct error *err)
 
 bool inputs_reserve(struct inputs *in, const char *text, struct error *err)
 {
+    enum { LEAST_RESERVE = 1 << 10 }; /* bytes that somebody may mean who names no unit */
     size_t length = strlen(text);
     int64_t bytes = 0;
     double share = 0;
     bool percent = length > 0 && text[length - 1] == '%';
     if (percent ? !text_read_double(text, length - 1, &share) || !(share >= 0 && share < 100)
                 : !text_read_bytes(text, &bytes))
-        return fail(err, "--reserve: expected bytes or a percentage below 100%%, such as 4096, 2GiB or 5%%, found '%s'",
+        return fail(err, "--reserve: expected bytes or a percentage below 100%%, such as 2GiB, 2GB or 5%%, found '%s'",
                     text);
+    if (!percent && bytes > 0 && bytes < LEAST_RESERVE && text[strspn(text, "0123456789.")] == 0)
+        return fail(err, "--reserve: %s without a unit would be so many bytes: type %sGiB, %sGB, %s%% or %sB", text,
+                    text, text, text, text);
     in->context.reserve = text;
     return cluster_set_reserve(in->cluster, bytes, percent ? share : -1) ||
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
@@ -475,6 +479,7 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
                     model || own_model ? "cluster" : "model");
     if (!plan_model(in, path, model, err))
         return false;
+    in->model->keeping.takes_any_load = in->runs; /* again where a framework is read, whose keeping replaces this */
     if (!inputs_cluster(in, cluster ? cluster : own_cluster, err))
         return fail_source(in, path, cluster, "cluster", own_cluster, err);
     if (!inputs_profiles(in, profiles, err))

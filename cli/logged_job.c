@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "cli/from.h"
+#include "cli/measured_rows.h"
 #include "cli/training_log.h"
 #include "planner/estimate/estimate.h"
 #include "targets/target.h"
@@ -77,6 +78,9 @@ static bool read_log(struct logged_run *run, struct inputs *in, const struct pre
         !is_of_job(&log, name, job, batch, in->cluster, err))
         return false;
     run->step_s = training_log_step_s(&log, batch, in->graph->sequence, in->cluster->device_count);
+    if (!measured_step_possible(name, run->step_s, measured_least_s(prediction), in->cluster->device_count,
+                                in->cluster->types[0].device.name, err))
+        return false;
     run->beside_bytes = log.peak_bytes > 0 ? max_i64(0, log.peak_bytes - estimate_peak_bytes(prediction)) : 0;
     fprintf(job->cli->talk, "%s: %d steps of %s%s, %s%s%s\n", name, log.step_count, printed_by(&log, in), log.how,
             text_duration_ns(step, (int64_t)(run->step_s * 1e9)), log.peak_bytes > 0 ? ", peak " : "",

@@ -19,8 +19,8 @@ struct logged_run {
 };
 /**
  * Reads the logs of one job, and says what it found in them. runs: (logs->count). *device, *framework: its names, in
- * the arena. Refused: a log of another batch or of another number of devices than the job's, and devices of several
- * types.
+ * the arena. Refused: a log of another batch or of another number of devices than the job's, or of steps that no such
+ * devices do, and devices of several types.
  */
 bool logged_job_read(struct logged_run *runs, const char **device, const char **framework, const struct logged_job *job,
                      const struct text_list *logs, struct arena *arena, struct error *err);

@@ -6,6 +6,7 @@
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,23 @@ static int64_t measured_peak_bytes(const struct prediction *prediction, const st
     return !strcmp(run->mem_kind, MEASURED_SOMEWHERE) ? prediction->peak_bytes[0] : estimate_peak_bytes(prediction);
 }
 
+double measured_least_s(const struct prediction *prediction)
+{
+    return prediction->mfu * (double)prediction->step_ns / 1e9;
+}
+
+bool measured_step_possible(const char *name, double step_s, double least_s, int64_t device_count, const char *device,
+                            struct error *err)
+{
+    char found[TEXT_NUMBER_BYTES], least[TEXT_NUMBER_BYTES];
+    return step_s >= least_s ||
+           fail(err,
+                "%s: expected a step of at least %s, what the model's products take at the peak of %lld x %s, found %s "
+                "(%.0f %% of that peak): is it of this model, batch, sequence, dtype and cluster, and a whole step?",
+                name, text_duration_ns(least, llround(least_s * 1e9)), (long long)device_count, device,
+                text_duration_ns(found, llround(step_s * 1e9)), 100 * least_s / step_s);
+}
+
 bool measured_row_price(struct row_price *out, struct measured_rows *m, const struct validated_row *row,
                         const struct calibration *trial, struct error *err)
 {
@@ -147,7 +165,8 @@ bool measured_row_price(struct row_price *out, struct measured_rows *m, const st
         *out = (struct row_price){
             .peak_bytes = measured_peak_bytes(&estimate->prediction, &row->run) + beside_bytes(&in.facts, &row->run),
             .fits = estimate->prediction.fits,
-            .shape = run_shape_of(plan, graph_parameter_count(in.graph), asked->device, asked->framework)
+            .shape = run_shape_of(plan, graph_parameter_count(in.graph), asked->device, asked->framework),
+            .least_s = measured_least_s(&estimate->prediction)
         };
         out->step_ns = calibration_step_ns(in.calibrations, in.calibration_count, &out->shape,
                                            estimate->prediction.step_ns, &alike);
@@ -202,6 +221,7 @@ static void take(struct validated_row *row, struct row_answer *answer)
         return;
     }
     row->predicted_ns = answer->price.step_ns;
+    row->least_s = answer->price.least_s;
     row->predicted_peak_bytes = answer->price.peak_bytes;
     row->fits = answer->price.fits;
 }
@@ -339,6 +359,7 @@ bool measured_rows_predict(struct measured_rows *m, const char *verb, struct err
             continue;
         row->skipped = row->alike->skipped;
         row->predicted_ns = row->alike->predicted_ns;
+        row->least_s = row->alike->least_s;
         row->predicted_peak_bytes = row->alike->predicted_peak_bytes;
         row->fits = row->alike->fits;
     }

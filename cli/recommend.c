@@ -1,5 +1,6 @@
 /* The smallest or cheapest cluster that trains a model in time, or the fastest that money buys: the nodes of each
- * device type are doubled, and what cannot serve by its peak alone is not searched. */
+ * device type are doubled, then halved between what misses it and what meets it, and what cannot serve by its peak
+ * alone is not searched. */
 #include "cli/amounts.h"
 #include "cli/candidate.h"
 #include "cli/progress.h"
@@ -32,8 +33,8 @@ static const struct option options[] = {
     PRICE_OPTION(AT(prices)),
     LIST_OPTION(
         "among", AT(among), "CLUSTER,...",
-        "clusters, or device types of which 1, 2, 4, ... usual nodes are looked at (the types that have a price, "
-        "else all of the catalogue)"),
+        "clusters, or device types of which 1, 2, 4, ... usual nodes are looked at, and with --target-time numbers "
+        "between (the types that have a price, else all of the catalogue)"),
     INT_OPTION("most-devices", AT(most_devices), "N", 1, MOST_DEVICES,
                "of a type no more nodes than have so many devices (32768)"),
     INT_OPTION("batch", AT(space.batch), "SEQUENCES", 1, 1e9, "sequences per step over all devices"),
@@ -290,18 +291,56 @@ static bool goes_on(const struct asking *q, const struct offer *o, const struct 
     return false;
 }
 
-static bool climb(struct asking *q, const struct ladder *ladder, struct error *err)
+static bool look_at_nodes(struct asking *q, const struct ladder *ladder, int nodes, struct offer **out,
+                          struct error *err)
 {
     char text[256 + MOST_STATED];
+    snprintf(text, sizeof text, "%dx%d:%s%s", nodes, ladder->per_node, ladder->type, ladder->stated);
+    return look_at(q, text, out, err);
+}
+
+/* Whether fewer nodes than the first that meet it may serve better than all that is known: where costs are asked about,
+ * those first ones are the cheapest so far. */
+static bool may_halve(const struct asking *q, const struct ladder *ladder, int missed, int met)
+{
+    const struct offer *best = best_of(&q->r);
+    if (q->r.goal == GOAL_SMALLEST)
+        return best && best->devices > missed * ladder->per_node;
+    return q->r.goal == GOAL_CHEAPEST && best && best->devices == met * ladder->per_node &&
+           strstr(best->cluster, ladder->type);
+}
+
+/* Halves the numbers of nodes between the last that misses what is asked and the first that meets it. What the peak
+ * alone rules out costs no search. */
+static bool halve(struct asking *q, const struct ladder *ladder, int missed, int met, struct error *err)
+{
+    enum { MOST_HALVINGS = 5 }; /* up to 64 nodes the numbers are told apart, beyond that by a thirty-second */
     struct offer *o = NULL;
+    int searched = 0;
+    while (met - missed > 1 && searched < MOST_HALVINGS && !q->over && may_halve(q, ladder, missed, met)) {
+        const int nodes = missed + (met - missed) / 2;
+        if (!look_at_nodes(q, ladder, nodes, &o, err))
+            return false;
+        *(o->verdict == VERDICT_MEETS ? &met : &missed) = nodes;
+        searched += o->verdict != VERDICT_HOPELESS;
+        q->r.count -= o->verdict == VERDICT_HOPELESS; /* one of those below is in the list */
+    }
+    return true;
+}
+
+static bool climb(struct asking *q, const struct ladder *ladder, struct error *err)
+{
+    struct offer *o = NULL;
+    int missed = 0, met = 0; /* nodes */
     struct climbing climbing = { 0 };
     if (!ladder->type)
         return look_at(q, ladder->cluster, &o, err);
     const int most = (int)q->a->most_devices / ladder->per_node;
     for (int nodes = 1; nodes <= most; nodes = nodes < most ? min_int(2 * nodes, most) : most + 1) {
-        snprintf(text, sizeof text, "%dx%d:%s%s", nodes, ladder->per_node, ladder->type, ladder->stated);
-        if (!look_at(q, text, &o, err))
+        if (!look_at_nodes(q, ladder, nodes, &o, err))
             return false;
+        met = met == 0 && o->verdict == VERDICT_MEETS ? nodes : met;
+        missed = met == 0 ? nodes : missed;
         if (!goes_on(q, o, &climbing))
             break;
         if (o->step_ns > 0) {
@@ -314,7 +353,8 @@ static bool climb(struct asking *q, const struct ladder *ladder, struct error *e
             q->r.count--;
         }
     }
-    return true;
+    q->r.doubled = true;
+    return met == 0 || halve(q, ladder, missed, met, err);
 }
 
 /* Devices of the first of a ladder that its peak does not rule out, or dollars by the peak: who leads is met first, and

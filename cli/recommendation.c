@@ -165,6 +165,12 @@ void recommendation_print(const struct cli *cli, const struct recommendation *r,
                                            : "faster");
     if (counts[VERDICT_UNTRIED] > 0)
         fprintf(cli->out, "; for %d there was no time left", counts[VERDICT_UNTRIED]);
+    if (r->doubled)
+        fprintf(cli->out, r->goal == GOAL_FASTEST
+                              ? "; of a type 1, 2, 4, ... nodes, and no numbers between: --among 3x8:h100-sxm asks for "
+                                "one"
+                              : "; of a type 1, 2, 4, ... nodes, then by halves between the most that miss it and the "
+                                "fewest that meet it, where those may be the answer");
     fprintf(cli->out, "\n");
     if (r->own_prices)
         fprintf(cli->talk, "prices are of plans that cleave run itself executes; --target NAME has a framework's, and "

@@ -38,6 +38,7 @@ struct recommendation {
     double target_s;       /* of the whole, or of a step; 0: none */
     double budget_dollars; /* likewise */
     enum goal goal;
+    bool doubled;              /* of some types 1, 2, 4, ... nodes, and for a time numbers between, but not all */
     int searched, count, best; /* best: -1, none meets it */
     struct offer offers[MOST_OFFERS];
 };

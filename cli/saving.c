@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
 #include "cli/saving.h"
+#include "cli/amounts.h"
 #include "executor/checkpoint/folder.h"
 #include "executor/launch.h"
 #include "host/clock.h"
 #include "host/file.h"
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -72,19 +74,15 @@ void saving_catch_signals(void)
 /* "40": steps; "90s", "10m", "2h": a time. */
 static bool read_every(const char *text, int64_t *steps, double *seconds, struct error *err)
 {
-    static const struct {
-        char unit;
-        double seconds;
-    } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 } };
-    size_t length = strlen(text);
+    const size_t length = strlen(text);
+    struct error none = { 0 };
     double number;
     *steps = 0, *seconds = 0;
-    for (size_t u = 0; u < sizeof units / sizeof *units; u++)
-        if (length > 1 && text[length - 1] == units[u].unit && text_read_double(text, length - 1, &number) &&
-            number > 0 && number * units[u].seconds < 1e9) {
-            *seconds = number * units[u].seconds;
-            return true;
-        }
+    if (length > 0 && isalpha((unsigned char)text[length - 1]) && amount_duration_s(&number, "--every", text, &none) &&
+        number < 1e9) {
+        *seconds = number;
+        return true;
+    }
     if (!text_read_double(text, length, &number) || number < 0 || number > 1e15 || number != floor(number))
         return fail(err, "--every: expected steps, or a time as 90s, 10m or 2h, found \"%s\"", text);
     *steps = (int64_t)number;

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const training_log_names[TRAINING_LOG_COUNT + 1] = { "Megatron-LM", "torchtitan", "DeepSpeed",
@@ -63,7 +64,13 @@ static bool is_marked(enum training_log_kind kind, const char *line)
 struct rates {
     double *value; /* (count) */
     int count, capacity;
+    int line;        /* of the log, of the first of them */
+    bool begins_run; /* the first of them is of the run's first step alone */
 };
+/* What stands before the number of the step that a line is of. */
+static const char *const step_words[TRAINING_LOG_COUNT] = { [TRAINING_LOG_MEGATRON] = "iteration ",
+                                                            [TRAINING_LOG_TORCHTITAN] = "step: ",
+                                                            [TRAINING_LOG_DEEPSPEED] = "global_step=" };
 struct reading {
     struct arena arena;
     const char *name;
@@ -106,7 +113,14 @@ static bool read_grouped(const char *text, double *out, const char **end)
     return count > 0 && text_read_double(digits, count, out) && *out >= 1e-9 && *out <= 1e15;
 }
 
-static bool take(struct reading *r, const struct phrase *phrase, double value, struct error *err)
+static bool is_of_first_step(enum training_log_kind kind, const char *line)
+{
+    const char *at = step_words[kind] ? strstr(line, step_words[kind]) : NULL;
+    return at && strtol(at + strlen(step_words[kind]), NULL, 10) == 1;
+}
+
+static bool take(struct reading *r, const struct phrase *phrase, double value, const char *line, int number,
+                 struct error *err)
 {
     struct rates *rates = &r->rates[phrase->kind];
     value *= phrase->scale;
@@ -136,6 +150,10 @@ static bool take(struct reading *r, const struct phrase *phrase, double value, s
     if (!more)
         return fail_memory(err);
     rates->value = more;
+    if (rates->count == 0) {
+        rates->line = number;
+        rates->begins_run = is_of_first_step(phrase->kind, line);
+    }
     rates->value[rates->count++] = value;
     return true;
 }
@@ -163,7 +181,7 @@ static bool read_line(struct reading *r, const char *line, int number, struct er
         if (!read_grouped(at, &value, &end) || strncmp(end, phrase->unit, strlen(phrase->unit)) != 0)
             return fail(err, "%s:%d:%d: expected a positive number%s%s behind \"%s\", found '%.20s'", r->name, number,
                         (int)(at - line) + 1, *phrase->unit ? " of " : "", phrase->unit, phrase->words, at);
-        if (!take(r, phrase, value, err))
+        if (!take(r, phrase, value, line, number, err))
             return false;
     }
     return progress_bars_read(&r->bars, &r->arena, line) || fail_memory(err);
@@ -172,7 +190,7 @@ static bool read_line(struct reading *r, const char *line, int number, struct er
 /* The first step compiles, allocates and fills caches: it has no say where there are others. */
 static double settled(struct rates *rates)
 {
-    int skipped = rates->count > 2;
+    int skipped = rates->count > 2 || (rates->count == 2 && rates->begins_run);
     return median_of(rates->value + skipped, rates->count - skipped);
 }
 
@@ -217,6 +235,11 @@ static bool tell(struct training_log *out, struct reading *r, int lines, struct 
         *out = log;
         return true;
     }
+    if (r->rates[kind].count == 1 && r->rates[kind].begins_run)
+        return fail(err,
+                    "%s:%d: expected steps behind the first, which compiles, allocates and fills caches, found step 1 "
+                    "alone in %d lines: give the log of a run of 20 steps or more",
+                    r->name, r->rates[kind].line, lines);
     double median = settled(&r->rates[kind]);
     log.kind = (enum training_log_kind)kind;
     log.step_count = r->rates[kind].count;

@@ -17,6 +17,7 @@ struct validated_row {
     struct measured_case asked;        /* where the row says what to ask; else its texts are NULL */
     const struct validated_row *alike; /* an earlier row of which the same is asked; NULL: none */
     int64_t predicted_ns, predicted_peak_bytes;
+    double least_s; /* no devices of these are faster; 0: not known */
     bool fits;
 };
 /* Whether the row has a part in the errors of steps, and of memory. */

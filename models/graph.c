@@ -299,13 +299,15 @@ static bool same_entry_shape(const struct graph *graph, const struct graph_layer
     return x->output_value < 0 || y->output_value < 0 || same_shape(graph, x, y);
 }
 
-/* A copy of a repeat may hold several blocks: the kind of its first layer begins each, behind one of another kind. What
+/* A copy of a repeat may hold several blocks: the kind of its first layer begins each, behind one of another kind, and
+ * so does each kind that mixes tokens, behind one that does not, where the first layer does (Qwen3-Next, Jamba). What
  * stands beside repeats and adds to the residual stream as they do is blocks, too: the dense first one of a model whose
  * others have experts. A model without any repeat has no blocks. */
 static void number_blocks(struct graph *graph, const struct model *model)
 {
     int number = -1;
     bool repeats = false, behind_body = false; /* behind a layer of a block that is written once */
+    bool mixes_first = false, behind_mixer = false;
     const char *first = NULL;
     struct graph_layer *at = graph->layers;
     for (int b = 0; b < model->block_count; b++)
@@ -314,10 +316,14 @@ static void number_blocks(struct graph *graph, const struct model *model)
         const struct model_block *block = &model->blocks[b];
         for (int i = 0; i < block->layer_count * block->count; i++, at++) {
             int place = i % block->layer_count;
-            bool body = model->layers[block->first_layer + place].kind->place == CHAIN_BODY;
+            const struct layer_kind *kind = model->layers[block->first_layer + place].kind;
+            bool body = kind->place == CHAIN_BODY;
             bool starts = block->count > 1 ? place == 0 : body && !behind_body;
             first = starts ? at->kind : first;
-            number += starts || (at->kind == first && at[-1].kind != first);
+            mixes_first = starts ? kind->mixes : mixes_first;
+            number += starts || (at->kind == first && at[-1].kind != first) ||
+                      (mixes_first && kind->mixes && !behind_mixer);
+            behind_mixer = kind->mixes;
             at->block = block->count > 1 || (repeats && body) ? number : -1;
             behind_body = block->count == 1 && body;
         }

@@ -233,7 +233,7 @@ struct keeping {
     bool overlaps_experts; /* exchanges of experts' tokens run beside another micro-batch's computations */
     /* experts that drop none get what was chosen, and no empty slots: those of a sequence may be shared out before */
     bool routes_tokens;
-    bool takes_any_load; /* it is cleave that runs the program: they have their slots all the same */
+    bool takes_any_load; /* it is cleave that runs the program: they have slots for all of a group's tokens each */
     bool gates_inside;   /* gates multiply what experts' last product reads: what it makes is not read backward */
     bool state_takes_gradients; /* to host memory, even where the weights stay on the device */
     bool scatters_messages;     /* to other stages what ranks hold alike goes in parts, which the receivers gather */

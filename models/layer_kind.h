@@ -57,6 +57,7 @@ struct layer_kind {
     enum chain_place place;
     bool reads_image;           /* it may stand first, too: it then reads the model's image */
     bool planned;               /* no device computes all of its segments */
+    bool mixes;                 /* tokens with one another: behind a layer that does not it begins a block */
     int min_inputs, max_inputs; /* layers that it reads, MAX_LAYER_INPUTS at most */
     const struct json_field *fields;
     size_t field_count, fields_bytes;

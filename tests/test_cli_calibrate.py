@@ -104,7 +104,7 @@ def logs(folder):
     """What three of the programs print: the step that they tell is what is predicted afterwards, but for the shrinkage."""
     for name, program, batch in (("megatron", "Megatron-LM", "64"), ("torchtitan", "torchtitan", "16"), ("deepspeed", "DeepSpeed", "16")):
         found = folder / f"{name}.json"
-        words = [word if word != "16" else batch for word in ESTIMATE]
+        words = [{"16": batch, "8192": "4096"}.get(word, word) for word in ESTIMATE]  # of shorter sequences the logs' steps are possible
         result = run("calibrate", *words, "--log", LOG / f"log_{name}.txt", "-o", found, "--json")
         check(name, result.returncode == 0 and f"steps of {program}, " in result.stderr, result)
         if name == "megatron":  # scripts of transformers print such lines, too
@@ -190,7 +190,14 @@ def refused(folder):
     expect("held out of a log", 2, "--hold-out: expected a table", "calibrate", *ESTIMATE, "--log", log, "--hold-out", "id")
     expect("held out by numbers", 2, "--hold-out: expected a column of texts", "calibrate", "runs.csv", "--hold-out", "tp")
     expect("no log", 2, "expected steps as Megatron-LM", "calibrate", *ESTIMATE, "--log", ROOT / "README.md")
-    path = folder / "none.csv"
+    fast, path = folder / "fast.log", folder / "none.csv"
+    for steps, wrong in (("iteration 1/ 9 | elapsed time per iteration (ms): 9000 |\n", f"{fast}:1: expected steps behind the first, .* found step 1 alone in 1 lines"),
+                         ("iteration 9/ 9 | elapsed time per iteration (ms): 200 |\n", f"{fast}: expected a step of at least 853 ms, .* 8 x h100-sxm, found 200 ms .426 %"),
+                         ("iteration 1/ 9 | elapsed time per iteration (ms): 9000 |\niteration 2/ 9 | elapsed time per iteration (ms): 200 |", "found 200 ms")):
+        fast.write_text(steps)
+        expect("no step to learn from", 2, wrong, "calibrate", *ESTIMATE, "--log", fast)
+    write_rows(path, [{**JOB, "id": "b", "layers": 2, "micro_batch": 1, "global_batch": 8, "step_time_s": 1e-4}])
+    expect("a row that no device does", 2, f"{path}: row b: expected a step of at least", "calibrate", path)
     write_rows(path, [{**JOB, "id": "a", "layers": 2, "micro_batch": 1, "global_batch": 8, "step_time_s": ""}])
     expect("nothing measured", 2, "expected rows with a step that a framework took and estimate can predict, found none of 1", "calibrate", path)
     bad = folder / "bad.json"

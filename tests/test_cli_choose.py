@@ -155,6 +155,11 @@ def recommends(_folder):
     for tokens, noted in ((), True), (("--tokens", "1B"), False):
         result = run("recommend", *job, "--among", "1x8:l40s", "--target-time", "30d", *tokens)
         check(f"30 days {tokens}", ("note: --target-time 30d is taken for one step; with --tokens N" in result.stderr) == noted, result)
+    # between the most nodes that are too slow, 2, and the fewest that are not, 4
+    expect("numbers between", 0, r"\* 3x8:l40s +24 .*meets it.* 4x8:l40s .*meets it.* 2x8:l40s .*too slow.*then by halves between",
+           "recommend", "gpt2", "--batch", 96, "--among", "l40s", "--target-time", 0.05)
+    for time in ("30days", "30 days", "4.3 weeks"):
+        expect(f"as people write {time}", 0, "in at most 30.[01] d;", "recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", time)
     few = 2 if SMALL else 3
     found = answer("recommend", "tiny-llama" if SMALL else "gpt2", *job[1:], "--among", "l40s", "--budget", 100, "--price", "l40s=1", "--most-devices", 8 * few)
     check("no more devices than that, and so many", {o["cluster"] for o in found["candidates"]} == {f"{nodes + 1}x8:l40s" for nodes in range(few)}, None)

@@ -168,6 +168,19 @@ def mixtures(folder):
         expect("mixtures: compare", 0, "measured", "compare", plan, "--run", "--steps", 2, "--rounds", 1)
 
 
+def imported_mixture(folder):
+    """A config.json says no capacity, so no load ends the run: here every token is the same letter, and chooses the same experts."""
+    model, text = folder / "config.json", folder / "letters.txt"
+    model.write_text(json.dumps({"model_type": "qwen3_moe", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+                                 "head_dim": 16, "moe_intermediate_size": 16, "num_experts": 8, "num_experts_per_tok": 2, "vocab_size": 256,
+                                 "max_position_embeddings": 32}))
+    text.write_text("a" * 2000)
+    plan = folder / "imported-plan.json"
+    for framework in ("cleave", "torchtitan"):
+        expect("imported mixtures: estimate", 0, "", "estimate", model, "--cluster", "1x2:cpu", "--batch", 4, "--dp", 2, "--framework", framework, "-o", plan)
+        expect("imported mixtures: run", 0, "step +2 ", "run", plan, "--data", text, "--steps", 2)
+
+
 def place_of(path, key):
     """Where the value of the file's first member of that name begins: "12:18"."""
     words = f'"{key}": '
@@ -197,4 +210,4 @@ def positions(folder):
     expect("positions: no such model, given", 2, f"error: {bad}: model 'tiny-gpx'", "show", bad, "--model", "tiny-gpx")
 
 
-main(planned_alone, rates, notes, kernels, limits, mixtures, positions)
+main(planned_alone, rates, notes, kernels, limits, mixtures, imported_mixture, positions)

@@ -455,6 +455,46 @@ START_TEST(a_block_beside_repeats_is_one)
 }
 END_TEST
 
+/* Blocks of several mixers in one copy: three of a kind and one of another in Qwen3-Next, one among seven in Jamba. A
+ * decoder's attention to its encoder stands within a block, and so does one mixer beside another (Falcon-H1). */
+START_TEST(each_mixer_begins_a_block)
+{
+#define NORM "\"norm\": \"rms_norm\"}, "
+#define MIX "{\"kind\": \"attention\", \"heads\": 2, " NORM
+#define LINEAR                                                                                                         \
+    "{\"kind\": \"linear_attention\", \"heads\": 2, \"key_heads\": 2, \"key_dim\": 4, \"value_dim\": 4, " NORM
+#define MLP "{\"kind\": \"mlp\", \"inner\": 8, \"activation\": \"gelu\", " NORM
+    static const struct {
+        const char *copy;
+        int blocks; /* of three copies */
+    } cases[] = { { LINEAR MLP LINEAR MLP LINEAR MLP MIX MLP, 12 }, { LINEAR MLP MIX MLP LINEAR MLP, 9 },
+                  { MIX MLP LINEAR MLP, 6 }, { MIX LINEAR MLP, 3 }, { LINEAR LINEAR MLP, 3 }, { MLP MIX MLP, 6 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096];
+        struct model *model;
+        struct graph *graph;
+        struct error err = { 0 };
+        int length = snprintf(text, sizeof text,
+                              "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"hybrid\", \"sequence\": 8, "
+                              "\"hidden\": 8, \"vocab_size\": 50, \"layers\": [{\"kind\": \"embedding\"}, "
+                              "{\"repeat\": 3, \"layers\": [%.*s]}, {\"kind\": \"head\", " NORM "{\"kind\": \"loss\"}]}",
+                              (int)strlen(cases[i].copy) - 2, cases[i].copy);
+        ck_assert_msg(model_read(&model, "hybrid", text, (size_t)length, NULL, &err), "%s", err.message);
+        ck_assert_msg(graph_build(&graph, model, 1, 0, 1, &err), "%s", err.message);
+        int count = 0;
+        for (int l = 1; l < graph->layer_count; l++)
+            count += graph->layers[l].block >= 0 && graph->layers[l - 1].block != graph->layers[l].block;
+        ck_assert_msg(count == cases[i].blocks, "case %zu: %d blocks, expected %d", i, count, cases[i].blocks);
+        graph_free(graph);
+        model_free(model);
+    }
+#undef NORM
+#undef MIX
+#undef LINEAR
+#undef MLP
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("models");
@@ -463,6 +503,7 @@ static Suite *suite(void)
     CHECK_ADD(s, padding_is_seen_by_sizes_only);
     CHECK_ADD(s, blocks_are_of_two_classes);
     CHECK_ADD(s, a_block_beside_repeats_is_one);
+    CHECK_ADD(s, each_mixer_begins_a_block);
     CHECK_ADD(s, a_class_is_kind_fields_and_entry);
     CHECK_ADD(s, gradients_are_needed_above_the_first_trainable_weight);
     CHECK_ADD(s, frozen_weights_are_counted_apart);

@@ -106,8 +106,11 @@ START_TEST(bytes_that_people_write)
     assert_read_bytes("2e9", 2000000000);
     assert_read_bytes("0.0005KiB", 0);
     assert_read_bytes("7EiB", INT64_C(7) << 60);
+    assert_read_bytes("80GB", INT64_C(80000000000));
+    assert_read_bytes("1.5 TB", INT64_C(1500000000000));
+    assert_read_bytes("512KB", 512000);
     static const char *const wrong[] = { "",     "MiB",   "4M",   "4 MiB ", "4  MiB", "-1",  "-1KiB",
-                                         "8EiB", "1e300", "4mib", "nan",    "inf",    "0x4", "4BB" };
+                                         "8EiB", "1e300", "4mib", "nan",    "inf",    "0x4", "4BB", "4GGB", "10EB" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_read_bytes(wrong[i], -1);
     for (int unit = 0; unit < 63; unit++) { /* a power of two is written whole */

@@ -234,6 +234,7 @@ static bool attention_build(struct graph_builder *builder, const struct model *m
 const struct layer_kind attention_kind = {
     .name = "attention",
     .place = CHAIN_BODY,
+    .mixes = true,
     .min_inputs = 1,
     .max_inputs = 1,
     .doc = "Norm, multi-head or grouped-query attention, residual sum (Vaswani et al. 2017; Ainslie et al. 2023).",

@@ -37,6 +37,7 @@ extern const struct layer_kind cross_attention_kind;
 const struct layer_kind cross_attention_kind = {
     .name = "cross_attention",
     .place = CHAIN_BODY,
+    .mixes = true,
     .min_inputs = 2,
     .max_inputs = 2,
     .doc =

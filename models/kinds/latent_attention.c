@@ -140,6 +140,7 @@ extern const struct layer_kind latent_attention_kind;
 const struct layer_kind latent_attention_kind = {
     .name = "latent_attention",
     .place = CHAIN_BODY,
+    .mixes = true,
     .min_inputs = 1,
     .max_inputs = 1,
     .doc =

@@ -112,6 +112,7 @@ extern const struct layer_kind linear_attention_kind;
 const struct layer_kind linear_attention_kind = {
     .name = "linear_attention",
     .place = CHAIN_BODY,
+    .mixes = true,
     .planned = true,
     .min_inputs = 1,
     .max_inputs = 1,

@@ -114,9 +114,9 @@ static const struct json_field moe_fields[] = {
     { .key = "dropless",
       .type = FIELD_BOOL,
       AT(dropless),
-      .doc = "A choice that finds no slot stops the run; false if absent: it is dropped, and the token goes on without "
-             "it. What is computed then does not depend on capacity_factor, which states the imbalance that memory is "
-             "made for." },
+      .doc = "No choice is dropped; false if absent: one that finds no slot is, and the token goes on without it. What "
+             "is computed then does not depend on capacity_factor, which states the imbalance that plans make memory "
+             "for; cleave run has slots for any." },
     { .key = "balance_loss",
       .type = FIELD_DOUBLE,
       AT(balance),
@@ -174,11 +174,14 @@ static int64_t slots_by(const struct moe_layer *f, double factor, int64_t group)
     return max_i64(1, (int64_t)fmin((double)group, ceil(factor * mean - 1e-9)));
 }
 
-/* Where a framework sends what was chosen, and no empty slots, there are as many as a balanced load fills. */
+/* Where a framework sends what was chosen, and no empty slots, there are as many as a balanced load fills. Where cleave
+ * runs what drops none, all tokens of a group may choose the same expert, as real text has untrained routers do. */
 static int64_t slots_of(const struct graph_builder *builder, const struct moe_layer *f, int64_t group)
 {
-    bool sends_choices = f->dropless && keeping_sends_choices(&builder->graph->keeping);
-    return slots_by(f, sends_choices ? 1 : f->capacity_factor, group);
+    const struct keeping *keeping = &builder->graph->keeping;
+    if (f->dropless && keeping->takes_any_load)
+        return group;
+    return slots_by(f, f->dropless && keeping_sends_choices(keeping) ? 1 : f->capacity_factor, group);
 }
 
 struct routing {

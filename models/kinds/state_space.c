@@ -154,6 +154,7 @@ extern const struct layer_kind state_space_kind;
 const struct layer_kind state_space_kind = {
     .name = "state_space",
     .place = CHAIN_BODY,
+    .mixes = true,
     .planned = true,
     .min_inputs = 1,
     .max_inputs = 1,
