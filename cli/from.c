@@ -31,6 +31,18 @@ static bool find_source(const struct target **out, const char *name, struct erro
     return false;
 }
 
+/* Degrees that a launch says nowhere may stand in words that cannot be known: priced without, it would be another. */
+static bool check_hidden(const struct launch_read *read, const char *launch, struct error *err)
+{
+    const struct launch *l = &read->launch;
+    bool says = l->tensor * l->context * l->pipeline * l->expert > 1 || l->shard_group > 0;
+    return !read->hidden || says || read->cluster_devices == 1 ||
+           fail(err,
+                "%.200s: what %s stands for is not known, and no other word of the launch says a degree of parallelism: "
+                "write its words in its place",
+                launch, read->hidden);
+}
+
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
 {
     const char *text = launch, *script = NULL, *before = NULL;
@@ -63,6 +75,7 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     from->read.beside = &beside.way;
     bool good = from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
     from->read.beside = NULL;
+    good = good && check_hidden(&from->read, is_file ? launch : "launch", err);
     size_t own = strlen(launch);
     bool says_place = strncmp(err->message, launch, own) == 0 && err->message[own] == ':' &&
                       err->message[own + 1] >= '0' && err->message[own + 1] <= '9'; /* in the launch itself */

@@ -377,6 +377,12 @@ static bool add_unsaid(struct launch_read *out, struct arena *arena, const char 
 {
     struct text spelled = { 0 };
     bool unset, marked = shell_unmark(&spelled, word, &unset);
+    if (shell_mark_line(word) > 0 && !out->hidden && !spelled.failed) {
+        struct text name = { 0 };
+        text_printf(&name, "%s (which a command of line %d prints)", spelled.data, shell_mark_line(word));
+        out->hidden = name.failed ? NULL : arena_strdup(arena, name.data);
+        text_free(&name);
+    }
     text_add(&spelled, " (what it stands for is not known, and nothing was put in its place)");
     bool ok = !marked || !unset || (!spelled.failed && add_unknown(out, arena, spelled.data, (int)spelled.length, err));
     ok = (ok && !spelled.failed) || fail_memory(err);
@@ -526,6 +532,9 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         bool behind_value = i == 0 || !is_flag(words[i - 1]) || takes_none(words[i - 1]);
         if (inside && behind_value && shell_is_marked(words[i]) && !add_unsaid(out, arena, words[i], err))
             return error_within(err, "%s", name);
+        if (inside && words[i][0] == '@' && words[i][1])
+            return fail(err, "%s: %.80s: Megatron-LM takes no arguments from files: write them in its place, as $(cat FILE)",
+                        name, words[i]);
         if (!is_flag(words[i]))
             continue;
         bool is_valued;

@@ -519,8 +519,10 @@ static bool find_command(struct recipe *r, const struct shell_command **out)
         for (int w = 0; w < script.commands[i].count; w++)
             if (recipe_of(&script.commands[i], w))
                 *out = &script.commands[i];
-    if (*out) /* the launch decides, and not for how many its recipe is */
+    if (*out) { /* the launch decides, and not for how many its recipe is */
         r->out->devices = megatron_script_devices(&script, *out);
+        r->out->hidden = (*out)->hidden;
+    }
     for (int i = 0; i < script.note_count && *out && good; i++)
         good = add_unknown(r, script.notes[i]);
     return good;

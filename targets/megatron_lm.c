@@ -195,6 +195,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
                     "%s: expected a command with arguments of Megatron-LM, such as --tensor-model-parallel-size 4; "
                     "found none",
                     name);
+    out->hidden = command->hidden;
     snprintf(more, sizeof more, "%d more launches in it: what says most is priced, of equals the last", others);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
            (others <= 0 || launch_read_add_unknown(out, arena, more, strlen(more), err)) &&

@@ -119,6 +119,7 @@ struct launch_read {
     const char *adapter_config; /* which these are, as PEFT's adapter_config.json; NULL: it does not say */
     enum quantized quantized;   /* what frozen matrices are stored in, as far as it says */
     bool quantizes_experts;     /* experts' matrices, too */
+    const char *hidden;         /* what a script's command prints that is not known would be words of it; NULL: none */
     int unknown_count;          /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */

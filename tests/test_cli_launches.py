@@ -361,6 +361,30 @@ def files_that_a_script_takes_in(folder):
     check("typed", typed.returncode == 0 and "pp 4" in typed.stdout, typed)
 
 
+def words_from_files(folder):
+    """What $(cat FILE) and readarray read is read too; where it is not, a launch that says no degree beside it has no price."""
+    (folder / "par.txt").write_text("# four\n--tensor-model-parallel-size 4\n--sequence-parallel\n")
+    (folder / "one.txt").write_text("--tensor-model-parallel-size 4 --sequence-parallel\n")
+
+    def job(head, words, cluster="1x8:h100-sxm"):
+        (folder / "run.sh").write_text(f"{head}\ntorchrun --nproc_per_node 8 pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size 1 {words}\n")
+        return run("estimate", "--from", "megatron-lm", folder / "run.sh", "--cluster", cluster)
+
+    for head, words in (("P=$(cat one.txt)", "$P"), ("P=$(< one.txt)", "$P"), ('P="$(grep -v "^#" par.txt | xargs)"', "$P"), ("P=$(cat $PWD/par.txt | sed '/^#/d' | tr '\\n' ' ')", "$P"), ("readarray -t P < one.txt", "${P[@]}"),
+                        ("mapfile -t P < <(grep -v '^#' par.txt)", "${P[@]}"), ("P=($(cat one.txt))", '"${P[@]}"'), ("", "$(cat one.txt)"), ("", "`cat one.txt`"), ("read -r -a P < one.txt", "${P[@]}")):
+        result = job(head, words)
+        check(f"read by {head}{words}", result.returncode == 0 and "tp+sp 4" in result.stdout and "not understood" not in result.stdout + result.stderr, result)
+    for head, words, told in (("P=$(cat gone.txt)", "${P}", "run.sh:1) stands for is not known, and no other word of the launch says a degree of parallelism: write its words in its place (the launch takes in"),
+                              ("P=($(python3 gen.py --tp 4))", "${P[@]}", "run.sh: what $(python3 gen.py --tp 4) ("), ("readarray -t P < /etc/hostname", "${P[@]}", "/etc/hostname, which is not read: it is outside of the script's folder and of this one)"),
+                              ("", "$(sort par.txt)", "what $(sort par.txt) (")):
+        result = job(head, words)
+        check(f"not read by {head}{words}", result.returncode == 2 and told in result.stderr, result)
+    result = job("P=$(python3 gen.py)", "--tensor-model-parallel-size 2 $P")
+    check("degrees beside it", result.returncode == 0 and "$P (line 2: what it stands for is not known" in result.stdout + result.stderr, result)
+    result = run("estimate", "--from", "megatron-lm", f"torchrun --nproc_per_node 1 pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size 1 $(gen)", "--cluster", "1x1:h100-sxm")
+    check("one device has no degrees", result.returncode == 0, result)
+
+
 def names_that_are_slips(folder):
     """A framework in capitals is found; others' options, flavors of models and texts for numbers are told with what to type."""
     result = run("estimate", "--from", "Megatron-LM", f"{WORDS} --micro-batch-size 2 --vocab-size 1024", "--cluster", "1x8:h100-sxm")
@@ -413,4 +437,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, names_that_are_slips, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, megatron_words)

@@ -565,6 +565,7 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
                                           "settings of torchtitan, such as training.local_batch_size or "
                                           "parallelism.tensor_parallel_degree",
                                           err);
+    out->hidden = r.settings.hidden;
     good = good && (settings_left(&r.settings, &out->unknown_count, &out->unknown) || fail_memory(err));
     if (!good) {
         model_free(out->model);
