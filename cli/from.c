@@ -176,6 +176,12 @@ static enum quantized stored_in(const struct model *model)
     return (enum quantized)form;
 }
 
+/* What is given beside the launch goes before what it names; NULL: its own description, or none. */
+static const char *model_named(const struct launch_read *read, const char *given, const char *otherwise)
+{
+    return given || read->model ? given : read->zoo ? read->zoo : otherwise;
+}
+
 /* The model's own description, where the launch has it, is read like a file's. */
 static bool read_job(struct from *from, struct space *space, struct inputs *in, const char *model, struct error *err)
 {
@@ -183,6 +189,11 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
     char *own = !model && from->read.model ? model_write(from->read.model, &length) : NULL;
     const char *name = own ? arena_strndup(&in->arena, own, length) : model;
     free(own);
+    if (!name && from->read.hub)
+        return fail(err,
+                    "--model is missing: the launch names a model that is the Hugging Face hub's %s: `hf download %s "
+                    "config.json --local-dir %s`, then give --model %s",
+                    from->read.hub, from->read.hub, strrchr(from->read.hub, '/') + 1, strrchr(from->read.hub, '/') + 1);
     if (!name && from->read.lacks)
         return fail(
             err,
@@ -420,7 +431,7 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
     if (!count_devices(&from->read, in, cluster, err) || !find_source(&from->target, target, err) ||
         !read_launch(from, in, launch, err) || !is_its_vocabulary(from, words, model, given->otherwise.model, err) ||
         !take_choices(from, given, err) || !fill_job(from, given, err) ||
-        !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err) ||
+        !read_job(from, &space, in, model_named(&from->read, model, given->otherwise.model), err) ||
         !check_sizes(&from->read, in, model, err))
         return false;
     say_overruled(in, "batch", given->space.batch, from->read.says_batch, own->batch);

@@ -103,6 +103,7 @@ struct launch_read {
     int64_t
         rank_batch; /* sequences of a data rank in a step, from which the batch follows; 0: it is said, or unknown */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
+    const char *zoo, *hub; /* without a model: the zoo's that it names, or the Hugging Face hub's; NULL: none */
     bool other_model;      /* words that are not understood make another model of the sizes, which then describe none */
     struct decoder sizes;  /* without a model: what it says of one all the same; 0: not said */
     const char *lacks;     /* the only thing that these do not say of it: "--vocab-size, ..."; NULL: more, or none */

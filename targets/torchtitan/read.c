@@ -83,7 +83,7 @@ static bool read_checkpoints(struct titan_reading *r)
         return setting_fail(&r->settings, option, r->err,
                             "expected op: every %.20s-th block alone is not planned; use op or full", option->value);
     launch->recompute = mode == 0 ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
-    launch->excepted = mode == 1 ? titan_kept() : 0;
+    launch->excepted = mode == 1 ? titan_kept(launch->expert > 1) : 0;
     return true;
 }
 
@@ -567,6 +567,11 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
                                           err);
     out->hidden = r.settings.hidden;
     good = good && (settings_left(&r.settings, &out->unknown_count, &out->unknown) || fail_memory(err));
+    static const char experts[] =
+        "SelectiveAC of experts (what their exchange brings back is priced as if the product before it were kept: that "
+        "product is not counted again)";
+    if (good && out->launch.excepted && out->launch.expert > 1)
+        good = launch_read_add_unknown(out, arena, experts, sizeof experts - 1, err);
     if (!good) {
         model_free(out->model);
         out->model = NULL;
