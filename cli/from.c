@@ -303,6 +303,18 @@ static bool add_further(struct stage_cuts *cuts, const struct launch *launch, st
     return true;
 }
 
+/* Frameworks run stages that hold nothing, which no plan has. */
+static bool check_pieces(const struct launch *launch, struct error *err)
+{
+    for (int i = 1; i < launch->piece_count - 1; i++)
+        if (launch->piece_blocks[i] == 0 && (launch->further == 0 || i != launch->further_piece))
+            return fail(err,
+                        "the launch's layout: stage %d of %d, counted from 0, is empty, which cannot be priced: give "
+                        "each a block (t), or take it out",
+                        i, launch->piece_count);
+    return true;
+}
+
 bool from_plan(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
                const struct space *space, struct error *err)
 {
@@ -310,6 +322,8 @@ bool from_plan(struct plan **out, const struct from *from, const struct launch *
     struct search_options options = space_search_options(job, space);
     options.space.optimizer = launch->optimizer;
     struct stage_cuts cuts = { launch->piece_count, launch->piece_blocks };
+    if (!check_pieces(launch, err))
+        return false;
     if (launch->further > 0 && launch->piece_count > 0 && !add_further(&cuts, launch, &in->arena, err))
         return false;
     struct space said = { .experts_over = allowed_only(launch_experts_over(launch)) };

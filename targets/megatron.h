@@ -129,6 +129,14 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
                      const char *name, struct error *err);
 /* Fails as Megatron-LM would, with the rule's name. */
 bool megatron_refuse(struct error *err, const char *name, const char *rule, const char *text);
+/* What Megatron-LM asks of degrees before all else, so that it is the reason where others are broken, too. */
+bool megatron_check_divisors(const struct launch_read *out, const struct megatron_args *args, const char *name,
+                             struct error *err);
+/* What --overlap-moe-expert-parallel-comm asks; chunks: virtual stages of each pipeline rank. */
+bool megatron_check_overlap(const struct megatron_args *args, int64_t chunks, const char *name, struct error *err);
+/* Notes what a command line says that has no price, in words that no setting has. */
+bool megatron_say_words(struct launch_read *out, struct arena *arena, const char *const *words, int count,
+                        struct error *err);
 /* Whether the settings contradict each other, whoever says them. */
 bool megatron_check(const struct megatron_args *args, const char *name, struct error *err);
 /* The same of a command line of Megatron-LM, with words that no setting has: they refuse more than they change. */

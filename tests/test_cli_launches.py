@@ -425,6 +425,7 @@ def megatron_words(folder):
     job = ("--cluster", "1x8:h100-sxm", "--vocab-size", 1024)
     expect("checkpoint-activations", 2, "use --recompute-granularity full --recompute-method uniform, which is what it did", "estimate", "--from", "megatron-lm", f"{WORDS} --checkpoint-activations", *job)
     expect("batch-divides", 2, "found: a batch of 16, micro-batches of 4 on 8 data-parallel ranks", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 4", *job)
+    expect("an empty stage", 2, "the launch.s layout: stage 1 of 4, counted from 0, is empty, which cannot be priced", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 2 --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Ettt||t|L'", *job)
     both = folder / "both.sh"
     both.write_text(f"torchrun pretrain_gpt.py {WORDS} --vocab-size 1000 --micro-batch-size 1\ntorchrun pretrain_gpt.py {WORDS} --vocab-size 1000 --micro-batch-size 2\n")
     result = run("estimate", "--from", "megatron-lm", both, "--cluster", "1x8:h100-sxm")
