@@ -464,22 +464,24 @@ static bool read_valued(bool *is_one, struct launch_read *out, struct arena *are
     return ok;
 }
 
-/* The option of which the word is a slip: one letter more, less or another, or two that changed places. NULL: of none.
- */
+bool megatron_is_slip(const char *word, int length, const char *name)
+{
+    int own = (int)strlen(name), same = 0, behind = 0, longer = own > length ? own : length;
+    while (same < own && same < length && name[same] == word[same])
+        same++;
+    while (behind < own - same && behind < length - same && name[own - 1 - behind] == word[length - 1 - behind])
+        behind++;
+    bool swapped =
+        own == length && same + behind == own - 2 && name[same] == word[same + 1] && name[same + 1] == word[same];
+    return swapped || same + behind == longer - 1;
+}
+
+/* The option of which the word is a slip; NULL: of none. */
 static const char *slip_of(const char *word, int length)
 {
-    for (const struct megatron_option *option = megatron_options; option->flag; option++) {
-        int own = (int)strlen(option->flag), same = 0, behind = 0, longer = own > length ? own : length;
-        while (same < own && same < length && option->flag[same] == word[same])
-            same++;
-        while (behind < own - same && behind < length - same &&
-               option->flag[own - 1 - behind] == word[length - 1 - behind])
-            behind++;
-        bool swapped = own == length && same + behind == own - 2 && option->flag[same] == word[same + 1] &&
-                       option->flag[same + 1] == word[same];
-        if (swapped || same + behind == longer - 1)
+    for (const struct megatron_option *option = megatron_options; option->flag; option++)
+        if (megatron_is_slip(word, length, option->flag))
             return option->flag;
-    }
     return NULL;
 }
 

@@ -409,6 +409,26 @@ def names_that_are_slips(folder):
                            (("8B", "Adamw"), "optimizer.name: found Adamw, did you mean AdamW; known are AdamW and Adam"), (("8B", "AdamW", '"8"'), 'tensor_parallel_degree: expected a whole number from 1 to 1048576, found "8"')):
         result = titan(*given)
         check(f"torchtitan {given}", result.returncode == 2 and message in result.stderr, result)
+    for lines, slip, meant in (("[parallelism]\nexpert_parallel_degre = 8", "parallelism.expert_parallel_degre", "parallelism.expert_parallel_degree"), ("[training]\nlocal_batch_sise = 8", "training.local_batch_sise", "training.local_batch_size"),
+                               ("[paralelism]\ntensor_parallel_degree = 8", "paralelism.tensor_parallel_degree", "parallelism.tensor_parallel_degree"), ("[activation_checkpoint]\nmod = 'full'", "activation_checkpoint.mod", "activation_checkpoint.mode")):
+        file.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\n{lines}\n')
+        expect(f"torchtitan {slip}", 2, f"train.toml:5:1: {slip}: torchtitan 0.3.0 has no such setting: did you mean {meant}.", "estimate", "--from", "torchtitan", file, "--cluster", "1x8:h100-sxm")
+    file.write_text('[model]\nname = "llama3"\nflavor = "8B"\n[parallelism]\nenable_async_tensor_parallel = false\n[profiler]\nenabled = true\n[training]\nlocal_batch_size = 1\n')
+    result = run("estimate", "--from", "torchtitan", file, "--cluster", "1x8:h100-sxm")
+    check("names of other releases", result.returncode in (0, 3) and "did you mean" not in result.stderr, result)
+    recipe = folder / "recipe.py"
+
+    def bridge(*lines):
+        recipe.write_text("cfg = llama3_8b_pretrain_config()\n" + "\n".join(lines) + "\n")
+        return run("estimate", "--from", "megatron-bridge", recipe, "--cluster", "1x8:h100-sxm")
+
+    for lines, message in ((("cfg.model.tensor_model_paralel_size = 2",), "recipe.py:2: model.tensor_model_paralel_size is no setting of Megatron-Bridge: did you mean model.tensor_model_parallel_size?"),
+                           (("cfg.train.global_batch_sise = 2",), "did you mean train.global_batch_size?"),
+                           (("cfg.model.seq_length = 8192", "cfg.dataset.sequence_length = 4096"), "recipe.py: Megatron-Bridge refuses it: model.seq_length 8192 is that of the dataset, found 4096")):
+        result = bridge(*lines)
+        check(f"Megatron-Bridge {lines}", result.returncode == 2 and message in result.stderr, result)
+    result = bridge("cfg.model.seq_length = 4096", "cfg.dataset.sequence_length = 4096", "cfg.train.train_iters = 3")
+    check("lengths that are one", result.returncode in (0, 3) and "did you mean" not in result.stderr, result)
 
 
 def options_beside_a_launch(folder):

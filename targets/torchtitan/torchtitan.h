@@ -59,6 +59,8 @@ struct titan_reading {
 bool titan_read_base(struct titan_reading *r);
 /* Behind it, the converters: what of them has no price is among what is not understood, with the reason. */
 bool titan_read_converters(struct titan_reading *r);
+/* Refuses, of what nobody took, names that are slips, and those of batches and lengths that are not read. */
+bool titan_refuse_slips(struct titan_reading *r);
 /* Puts the list among what is not understood, with the reason. */
 bool titan_leave_converters(struct titan_reading *r, const char *why);
 /* The list of them, in the body of a recipe's function, of a launch in fp8. */
