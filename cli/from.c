@@ -61,6 +61,8 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     }
     if (is_file && !beside_text(in, launch, &text, &length, err))
         return false;
+    if (is_file && !script && !launch_refuse_python(from->target, launch, text, length, err))
+        return false;
     if (script) { /* on its first line, so that places stay */
         size_t more = strlen(before);
         char *whole = arena_alloc(&in->arena, more + length + 1, 1);

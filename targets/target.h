@@ -160,6 +160,9 @@ struct target {
     bool (*read)(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err);
 };
+/* Fails for a script in Python that the target does not read, with what to type; true: it is none. */
+bool launch_refuse_python(const struct target *target, const char *name, const char *text, size_t length,
+                          struct error *err);
 extern const struct target *const targets[]; /* NULL-terminated */
 /* What may be kept in host memory, of what the target knows: nothing, unless the space was widened by it, which asks
  * for links to hosts. */

@@ -431,6 +431,24 @@ def names_that_are_slips(folder):
     check("lengths that are one", result.returncode in (0, 3) and "did you mean" not in result.stderr, result)
 
 
+def scripts_in_python(folder):
+    """What a script in Python trains with is not read but of recipes: one sentence says what is, and what to type."""
+    script = folder / "train.py"
+    trainer = 'import torch\nfrom transformers import Trainer, TrainingArguments\ndef main():\n    args = TrainingArguments(output_dir="out", bf16=True{})\n    Trainer(args=args).train()\nmain()\n'
+    nemo = "import nemo_run as run\nfrom nemo.collections import llm\ndef configure():\n    recipe = llm.mixtral_8x7b.pretrain_recipe(num_nodes=4)\n    recipe.trainer.strategy.tensor_model_parallel_size = 2\n    return recipe\n"
+    plain = "# a\n\nimport torch\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n"
+    for text, targets, message in ((trainer.format(', deepspeed="z3.json"'), ("deepspeed", "accelerate-fsdp2", "megatron-lm", "torchtitan", "nnscaler"), "TrainingArguments are not read: write them as arguments, --from deepspeed .deepspeed train.py --deepspeed"),
+                                   (trainer.format(""), ("accelerate-fsdp2", "deepspeed", "megatron-bridge"), "--from accelerate-fsdp2 .accelerate launch --config_file fsdp.yaml train.py"),
+                                   (nemo, ("megatron-bridge", "megatron-lm", "torchtitan"), "found one of NeMo 2 in Python, which is not read: write what it sets as Megatron-LM.s arguments"),
+                                   (plain, ("accelerate-fsdp2", "deepspeed", "megatron-lm", "nnscaler"), "found one in Python, which [a-z0-9-]+ does not read")):
+        script.write_text(text)
+        for target in targets:
+            expect(f"{message[:20]} {target}", 2, f"train.py: expected .*{message}", "estimate", "--from", target, script, "--cluster", "1x8:h100-sxm")
+    other = folder / "train"
+    other.write_text(plain)
+    expect("without its ending", 2, "train: expected .*found one in Python", "estimate", "--from", "deepspeed", other, "--cluster", "1x8:h100-sxm")
+
+
 def options_beside_a_launch(folder):
     """A batch or a length that is typed goes before the launch's own, and that is said."""
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024"
@@ -458,4 +476,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words)
