@@ -31,6 +31,18 @@ static bool find_source(const struct target **out, const char *name, struct erro
     return false;
 }
 
+/* Degrees that a launch says nowhere may stand in words that cannot be known: priced without, it would be another. */
+static bool check_hidden(const struct launch_read *read, const char *launch, struct error *err)
+{
+    const struct launch *l = &read->launch;
+    bool says = l->tensor * l->context * l->pipeline * l->expert > 1 || l->shard_group > 0;
+    return !read->hidden || says || read->cluster_devices == 1 ||
+           fail(err,
+                "%.200s: what %s stands for is not known, and no other word of the launch says a degree of parallelism: "
+                "write its words in its place",
+                launch, read->hidden);
+}
+
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
 {
     const char *text = launch, *script = NULL, *before = NULL;
@@ -49,6 +61,8 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     }
     if (is_file && !beside_text(in, launch, &text, &length, err))
         return false;
+    if (is_file && !script && !launch_refuse_python(from->target, launch, text, length, err))
+        return false;
     if (script) { /* on its first line, so that places stay */
         size_t more = strlen(before);
         char *whole = arena_alloc(&in->arena, more + length + 1, 1);
@@ -63,6 +77,7 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     from->read.beside = &beside.way;
     bool good = from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
     from->read.beside = NULL;
+    good = good && check_hidden(&from->read, is_file ? launch : "launch", err);
     size_t own = strlen(launch);
     bool says_place = strncmp(err->message, launch, own) == 0 && err->message[own] == ':' &&
                       err->message[own + 1] >= '0' && err->message[own + 1] <= '9'; /* in the launch itself */
@@ -163,6 +178,12 @@ static enum quantized stored_in(const struct model *model)
     return (enum quantized)form;
 }
 
+/* What is given beside the launch goes before what it names; NULL: its own description, or none. */
+static const char *model_named(const struct launch_read *read, const char *given, const char *otherwise)
+{
+    return given || read->model ? given : read->zoo ? read->zoo : otherwise;
+}
+
 /* The model's own description, where the launch has it, is read like a file's. */
 static bool read_job(struct from *from, struct space *space, struct inputs *in, const char *model, struct error *err)
 {
@@ -170,6 +191,11 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
     char *own = !model && from->read.model ? model_write(from->read.model, &length) : NULL;
     const char *name = own ? arena_strndup(&in->arena, own, length) : model;
     free(own);
+    if (!name && from->read.hub)
+        return fail(err,
+                    "--model is missing: the launch names a model that is the Hugging Face hub's %s: `hf download %s "
+                    "config.json --local-dir %s`, then give --model %s",
+                    from->read.hub, from->read.hub, strrchr(from->read.hub, '/') + 1, strrchr(from->read.hub, '/') + 1);
     if (!name && from->read.lacks)
         return fail(
             err,
@@ -279,6 +305,18 @@ static bool add_further(struct stage_cuts *cuts, const struct launch *launch, st
     return true;
 }
 
+/* Frameworks run stages that hold nothing, which no plan has. */
+static bool check_pieces(const struct launch *launch, struct error *err)
+{
+    for (int i = 1; i < launch->piece_count - 1; i++)
+        if (launch->piece_blocks[i] == 0 && (launch->further == 0 || i != launch->further_piece))
+            return fail(err,
+                        "the launch's layout: stage %d of %d, counted from 0, is empty, which cannot be priced: give "
+                        "each a block (t), or take it out",
+                        i, launch->piece_count);
+    return true;
+}
+
 bool from_plan(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
                const struct space *space, struct error *err)
 {
@@ -286,6 +324,8 @@ bool from_plan(struct plan **out, const struct from *from, const struct launch *
     struct search_options options = space_search_options(job, space);
     options.space.optimizer = launch->optimizer;
     struct stage_cuts cuts = { launch->piece_count, launch->piece_blocks };
+    if (!check_pieces(launch, err))
+        return false;
     if (launch->further > 0 && launch->piece_count > 0 && !add_further(&cuts, launch, &in->arena, err))
         return false;
     struct space said = { .experts_over = allowed_only(launch_experts_over(launch)) };
@@ -407,7 +447,7 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
     if (!count_devices(&from->read, in, cluster, err) || !find_source(&from->target, target, err) ||
         !read_launch(from, in, launch, err) || !is_its_vocabulary(from, words, model, given->otherwise.model, err) ||
         !take_choices(from, given, err) || !fill_job(from, given, err) ||
-        !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err) ||
+        !read_job(from, &space, in, model_named(&from->read, model, given->otherwise.model), err) ||
         !check_sizes(&from->read, in, model, err))
         return false;
     say_overruled(in, "batch", given->space.batch, from->read.says_batch, own->batch);

@@ -250,13 +250,14 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     int64_t replicas = 1, group = 1, ulysses = 1;
     static const char *const strategies[] = { "allgather", "alltoall", NULL };
     int strategy = 0;
-    bool said, also;
+    bool said, also, tensor_open, context_open;
     const struct settings_option options[] = {
         /* axolotl's names, which it hands to accelerate */
         { "dp_replicate_size", .integer = &replicas, .least = 1, .most = MOST_DEGREE, .said = &said },
         { "dp_shard_size", .integer = &group, .least = 1, .most = MOST_DEGREE, .said = &also },
-        { "tensor_parallel_size", .integer = &launch->tensor, .least = 1, .most = MOST_DEGREE },
-        { "context_parallel_size", .integer = &launch->context, .least = 1, .most = MOST_DEGREE },
+        { "tensor_parallel_size", .integer = &launch->tensor, .least = 1, .most = MOST_DEGREE, .said = &tensor_open },
+        { "context_parallel_size", .integer = &launch->context, .least = 1, .most = MOST_DEGREE,
+          .said = &context_open },
         { "parallelism_config_dp_replicate_size", .integer = &replicas, .least = 1, .most = MOST_DEGREE,
           .sections = of_mesh, .said = &said },
         { "parallelism_config_dp_shard_size", .integer = &group, .least = 1, .most = MOST_DEGREE, .sections = of_mesh,
@@ -288,9 +289,14 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
             "%s: parallelism_config_dp_replicate_size %lld: expected parallelism_config_dp_shard_size 2 or more "
             "with it",
             settings->name, (long long)replicas);
-    if (!said && !also && launch->tensor == 1 && launch->context == 1) {            /* FSDP over all processes */
-        group = out->devices > 0 ? max_i64(out->devices, out->cluster_devices) : 0; /* templates count a few */
-        all = group;
+    /* FSDP over all processes, of which axolotl gives shards those that its other degrees leave
+     * (axolotl/utils/distributed.py, _get_parallel_config_kwargs). */
+    if (!said && !also && (tensor_open || context_open || others == 1)) {
+        all = out->devices > 0 ? max_i64(out->devices, out->cluster_devices) : 0; /* templates count a few */
+        if (all % others != 0)
+            return fail(err, "%s: %lld processes: expected a multiple of tensor %lld x context %lld", settings->name,
+                        (long long)all, (long long)launch->tensor, (long long)launch->context);
+        group = all / others;
     } else if (out->devices > 0 && all != out->devices) {
         return fail(
             err,
@@ -373,8 +379,6 @@ static bool read_fsdp(struct launch_read *out, bool alone, bool *first, struct s
     struct launch *launch = &out->launch;
     int64_t version = 1;
     bool reshard = true, offload = false, again = false, keep = false, said;
-    static const char *const precisions[] = { "no", "bf16", "fp16", "fp8", NULL };
-    int type = 1;
     const struct settings_option kind = { "fsdp_version", .integer = &version, .least = 1,
                                           .most = 2,      .sections = of_fsdp, .said = &said };
     const struct settings_option options[] = {
@@ -385,7 +389,6 @@ static bool read_fsdp(struct launch_read *out, bool alone, bool *first, struct s
         { "fsdp_activation_checkpointing", .flag = &again, .sections = of_fsdp },
         { "fsdp_config.activation_checkpointing", .flag = &again },
         { "fsdp_activation_checkpointing_offload", .flag = &keep, .sections = of_fsdp },
-        { "mixed_precision", .word = &type, .words = precisions, .said = &out->says_dtype },
     };
     int trainers = take_trainers_fsdp(settings);
     if (!settings_read(settings, &kind, 1, err))
@@ -398,8 +401,6 @@ static bool read_fsdp(struct launch_read *out, bool alone, bool *first, struct s
     const struct setting *bare = settings_take(settings, "fsdp_auto_wrap_policy"),
                          *inside = settings_take(settings, "fsdp_config.fsdp_auto_wrap_policy"),
                          *wrap = inside ? inside : bare;
-    if (type == 3)
-        return fail(err, "%s: mixed_precision fp8 is not planned for this target", settings->name);
     if (keep && !again)
         return fail(err, "%s: fsdp_activation_checkpointing_offload: expected fsdp_activation_checkpointing with it",
                     settings->name);
@@ -413,7 +414,6 @@ static bool read_fsdp(struct launch_read *out, bool alone, bool *first, struct s
     launch->reshard = reshard || launch->zero == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
     launch->recompute = again ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     launch->offload = (keep ? OFFLOAD_ACTIVATIONS : 0) | (offload ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : 0);
-    launch->dtype = type == 0 ? DTYPE_FP32 : type == 1 ? DTYPE_BF16 : DTYPE_FP16;
     return true;
 }
 
@@ -438,7 +438,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     struct trainer_said said;
     const char *dot = strrchr(name, '.');
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-    bool options = !yaml && length > 1, first = false, alone = false;
+    bool options = !yaml && length > 1, first = false, alone = false, overruled;
     if (!yaml && !(dot && strcmp(dot, ".sh") == 0)) { /* options have "--", files have keys with ":" */
         options = false;
         for (size_t i = 0; i + 2 < length && !options; i++)
@@ -457,7 +457,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         return false;
     alone = alone || trainer_shards_nothing(&settings);
     if (!trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
-        !read_fsdp(out, alone, &first, &settings, err) || !trainer_read(&said, &settings, err))
+        !read_fsdp(out, alone, &first, &settings, err) || !trainer_read_precision(out, &overruled, &settings, err) ||
+        !trainer_read(&said, &settings, err))
         return false;
     if (said.recompute)
         launch->recompute = RECOMPUTE_BLOCK;
@@ -485,12 +486,22 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                              "parallelism_config_tp_size, _cp_size, _dp_shard_size and _dp_replicate_size", err))
         return false;
     /* Nothing is shared out, and whoever quantizes experts, as axolotl does, does so by itself. */
-    static const char *const plain[] = { "zero", "fsdp-units", "quantized", NULL };
-    out->beyond = alone ? plain : out->quantizes_experts ? plain + 2 : NULL;
+    static const char *const plain[] = { "zero", "fsdp-units", "no-tp", "quantized", NULL },
+                             *const tensor[] = { "no-tp", NULL };
+    bool meshed = launch->tensor > 1; /* by a script that hands accelerate's mesh to from_pretrained */
+    out->beyond = alone                    ? plain
+                  : out->quantizes_experts ? plain + 2 + !meshed
+                  : meshed                 ? tensor
+                                           : NULL;
     out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
+    static const char mesh[] = "tensor parallelism beside FSDP2 (priced as of a script that hands its mesh to "
+                               "from_pretrained; the Trainer by itself lays it over all ranks)";
+    static const char before[] = "mixed_precision (the Trainer's bf16 or fp16 goes before it)";
     static const char as_second[] = "fsdp_version 1 (priced as 2, which shards the same blocks)";
     return (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&
-           (!first || launch_read_add_unknown(out, arena, as_second, sizeof as_second - 1, err));
+           (!first || launch_read_add_unknown(out, arena, as_second, sizeof as_second - 1, err)) &&
+           (!meshed || launch_read_add_unknown(out, arena, mesh, sizeof mesh - 1, err)) &&
+           (!overruled || launch_read_add_unknown(out, arena, before, sizeof before - 1, err));
 }
 
 const struct target target_accelerate_fsdp2 = {

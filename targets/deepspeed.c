@@ -306,6 +306,10 @@ static bool drop_auto(struct settings *settings, bool *clips)
         struct setting *one = &settings->list[i];
         if (strcmp(one->value, "auto") != 0)
             continue;
+        if (strcmp(one->key, "bf16") == 0) { /* axolotl's, which most devices bear */
+            one->value = "true";
+            continue;
+        }
         type = type || strcmp(one->key, "bf16.enabled") == 0 || strcmp(one->key, "fp16.enabled") == 0;
         *clips = *clips || strcmp(one->key, "gradient_clipping") == 0;
         one->key = "auto";

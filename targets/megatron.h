@@ -127,8 +127,24 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
  * weights are in bf16 where nothing is said. */
 bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, bool narrow,
                      const char *name, struct error *err);
+/* Whether the word is the name but for one letter more, less or another, or two that changed places. */
+bool megatron_is_slip(const char *word, int length, const char *name);
+/* The setting of Megatron-LM that is Megatron-Bridge's of this path; NULL: none is. */
+const struct megatron_option *megatron_path_option(const char *path);
+/* Whether Megatron-Bridge's setting changes no price. */
+bool megatron_path_is_idle(const char *path);
+/* The path of a setting that this one is a slip of; NULL: of none. */
+const char *megatron_path_slip(const char *path);
 /* Fails as Megatron-LM would, with the rule's name. */
 bool megatron_refuse(struct error *err, const char *name, const char *rule, const char *text);
+/* What Megatron-LM asks of degrees before all else, so that it is the reason where others are broken, too. */
+bool megatron_check_divisors(const struct launch_read *out, const struct megatron_args *args, const char *name,
+                             struct error *err);
+/* What --overlap-moe-expert-parallel-comm asks; chunks: virtual stages of each pipeline rank. */
+bool megatron_check_overlap(const struct megatron_args *args, int64_t chunks, const char *name, struct error *err);
+/* Notes what a command line says that has no price, in words that no setting has. */
+bool megatron_say_words(struct launch_read *out, struct arena *arena, const char *const *words, int count,
+                        struct error *err);
 /* Whether the settings contradict each other, whoever says them. */
 bool megatron_check(const struct megatron_args *args, const char *name, struct error *err);
 /* The same of a command line of Megatron-LM, with words that no setting has: they refuse more than they change. */

@@ -377,6 +377,12 @@ static bool add_unsaid(struct launch_read *out, struct arena *arena, const char 
 {
     struct text spelled = { 0 };
     bool unset, marked = shell_unmark(&spelled, word, &unset);
+    if (shell_mark_line(word) > 0 && !out->hidden && !spelled.failed) {
+        struct text name = { 0 };
+        text_printf(&name, "%s (which a command of line %d prints)", spelled.data, shell_mark_line(word));
+        out->hidden = name.failed ? NULL : arena_strdup(arena, name.data);
+        text_free(&name);
+    }
     text_add(&spelled, " (what it stands for is not known, and nothing was put in its place)");
     bool ok = !marked || !unset || (!spelled.failed && add_unknown(out, arena, spelled.data, (int)spelled.length, err));
     ok = (ok && !spelled.failed) || fail_memory(err);
@@ -458,22 +464,24 @@ static bool read_valued(bool *is_one, struct launch_read *out, struct arena *are
     return ok;
 }
 
-/* The option of which the word is a slip: one letter more, less or another, or two that changed places. NULL: of none.
- */
+bool megatron_is_slip(const char *word, int length, const char *name)
+{
+    int own = (int)strlen(name), same = 0, behind = 0, longer = own > length ? own : length;
+    while (same < own && same < length && name[same] == word[same])
+        same++;
+    while (behind < own - same && behind < length - same && name[own - 1 - behind] == word[length - 1 - behind])
+        behind++;
+    bool swapped =
+        own == length && same + behind == own - 2 && name[same] == word[same + 1] && name[same + 1] == word[same];
+    return swapped || same + behind == longer - 1;
+}
+
+/* The option of which the word is a slip; NULL: of none. */
 static const char *slip_of(const char *word, int length)
 {
-    for (const struct megatron_option *option = megatron_options; option->flag; option++) {
-        int own = (int)strlen(option->flag), same = 0, behind = 0, longer = own > length ? own : length;
-        while (same < own && same < length && option->flag[same] == word[same])
-            same++;
-        while (behind < own - same && behind < length - same &&
-               option->flag[own - 1 - behind] == word[length - 1 - behind])
-            behind++;
-        bool swapped = own == length && same + behind == own - 2 && option->flag[same] == word[same + 1] &&
-                       option->flag[same + 1] == word[same];
-        if (swapped || same + behind == longer - 1)
+    for (const struct megatron_option *option = megatron_options; option->flag; option++)
+        if (megatron_is_slip(word, length, option->flag))
             return option->flag;
-    }
     return NULL;
 }
 
@@ -526,6 +534,9 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         bool behind_value = i == 0 || !is_flag(words[i - 1]) || takes_none(words[i - 1]);
         if (inside && behind_value && shell_is_marked(words[i]) && !add_unsaid(out, arena, words[i], err))
             return error_within(err, "%s", name);
+        if (inside && words[i][0] == '@' && words[i][1])
+            return fail(err, "%s: %.80s: Megatron-LM takes no arguments from files: write them in its place, as $(cat FILE)",
+                        name, words[i]);
         if (!is_flag(words[i]))
             continue;
         bool is_valued;

@@ -6,6 +6,7 @@
 #include "targets/megatron_recipes.h"
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool begins(const char *text, const char *with)
@@ -23,27 +24,10 @@ struct recipe {
     bool reduces;             /* the precision says in which type gradients are reduced, whatever ddp says */
     bool renames;             /* a recipe may be imported by another name */
     bool provides, specifies; /* the text makes its own provider; what a layer of it is made of is said */
+    int64_t lengths[2];       /* of sequences as the model and as the data have them, beside a recipe; 0: not said */
     const char *text, *end;   /* all that is read */
     struct error *err;
 };
-
-static const struct megatron_option *find_path(const char *path)
-{
-    static const char *const others[][2] = { { "ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce" },
-                                             { "ddp.overlap_param_gather", "comm_overlap.overlap_param_gather" },
-                                             { "ddp.bucket_size", "comm_overlap.bucket_size" },
-                                             { "optimizer.use_distributed_optimizer", "ddp.use_distributed_optimizer" },
-                                             { "dataset.seq_length", "model.seq_length" },
-                                             { "dataset.sequence_length", "model.seq_length" },
-                                             { "tokenizer.vocab_size", "model.vocab_size" } };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(path, others[i][0]) == 0)
-            path = others[i][1];
-    for (const struct megatron_option *option = megatron_options; option->flag; option++)
-        if (option->path && strcmp(option->path, path) == 0)
-            return option;
-    return NULL;
-}
 
 /* What is switched off changes nothing. */
 static bool is_off(const char *value)
@@ -131,46 +115,6 @@ static bool set_own(struct recipe *r, const char *path, const char *value)
     return true;
 }
 
-static bool is_idle(const char *path)
-{
-    static const char *const idle[] = { "train.",
-                                        "validation.",
-                                        "optimizer.",
-                                        "scheduler.",
-                                        "dataset.",
-                                        "logger.",
-                                        "tokenizer.",
-                                        "checkpoint.",
-                                        "rng.",
-                                        "dist.",
-                                        "env_vars",
-                                        "profiling.",
-                                        "peft",
-                                        "model.should_pad_vocab",
-                                        "model.hidden_dropout",
-                                        "model.attention_dropout",
-                                        "comm_overlap",
-                                        "ddp.check_for_nan_in_grad",
-                                        "ddp.average_in_collective",
-                                        "model.attention_softmax_in_fp32",
-                                        "model.rotary_scaling_factor", /* of YaRN, with those that follow */
-                                        "model.original_max_position_embeddings",
-                                        "model.beta_fast",
-                                        "model.beta_slow",
-                                        "model.mscale",
-                                        "model.mscale_all_dim",
-                                        "rerun_state_machine.",
-                                        "model",
-                                        "ddp",
-                                        "train",
-                                        "optimizer" };
-    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
-        if (strcmp(path, idle[i]) == 0 || begins(path, "model.yarn_") ||
-            (idle[i][strlen(idle[i]) - 1] == '.' && begins(path, idle[i])))
-            return true;
-    return false;
-}
-
 /* "[a, b]" as "a b", and words without their quotes. */
 static const char *bare_value(struct recipe *r, const struct megatron_option *option, const char *value)
 {
@@ -205,13 +149,19 @@ static void forget_unknown(struct recipe *r, const char *path)
 static bool set_path(struct recipe *r, const char *path, const char *value)
 {
     char at[256];
-    const struct megatron_option *option = find_path(path);
+    const struct megatron_option *option = megatron_path_option(path);
     snprintf(at, sizeof at, r->line > 0 ? "%.200s:%d" : "%.200s", r->name, r->line);
     if (strcmp(path, "mixed_precision") == 0)
         return set_precision(r, value);
     if (set_own(r, path, value))
         return true;
-    if (!option && !is_idle(path)) {
+    const char *meant = option || r->named ? NULL : megatron_path_slip(path);
+    if (meant)
+        return fail(r->err, "%s: %s is no setting of Megatron-Bridge: did you mean %s?", at, path, meant);
+    bool of_model = strcmp(path, "model.seq_length") == 0, of_data = option && begins(path, "dataset.seq");
+    if ((of_model || of_data) && !r->named)
+        r->lengths[of_data] = strtoll(value, NULL, 10);
+    if (!option && !megatron_path_is_idle(path)) {
         forget_unknown(r, path);
         snprintf(at, sizeof at, "%.160s%s", path, r->named ? of_recipe : "");
         return is_off(value) ? ++r->out->ignored_count > 0 : add_unknown(r, at);
@@ -519,8 +469,10 @@ static bool find_command(struct recipe *r, const struct shell_command **out)
         for (int w = 0; w < script.commands[i].count; w++)
             if (recipe_of(&script.commands[i], w))
                 *out = &script.commands[i];
-    if (*out) /* the launch decides, and not for how many its recipe is */
+    if (*out) { /* the launch decides, and not for how many its recipe is */
         r->out->devices = megatron_script_devices(&script, *out);
+        r->out->hidden = (*out)->hidden;
+    }
     for (int i = 0; i < script.note_count && *out && good; i++)
         good = add_unknown(r, script.notes[i]);
     return good;
@@ -588,6 +540,11 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
         !add_unknown(&r, "model.transformer_layer_spec (absent: Megatron-Bridge's own is one layer without latent "
                          "attention, the same for every block; others are priced)"))
         return false;
+    if (r.lengths[0] > 0 && r.lengths[1] > 0 && r.lengths[0] != r.lengths[1])
+        return fail(err,
+                    "%s: Megatron-Bridge refuses it: model.seq_length %lld is that of the dataset, found %lld "
+                    "(megatron/bridge/training/config.py, ConfigContainer.validate)",
+                    name, (long long)r.lengths[0], (long long)r.lengths[1]);
     args.swiglu = args.swiglu && r.gated;
     args.qk_norm = args.qk_norm || args.latent;
     args.overlap_gather = args.overlap_gather && args.overlap_reduce && args.sharded_optimizer;

@@ -414,15 +414,8 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
     int64_t devices = out->devices > 0 ? max_i64(out->devices, out->cluster_devices) : 0;
     out->says_data = devices > 0;
     l->data = 0;
-    if (out->says_data) {
-        if (devices % ranks != 0)
-            return fail(
-                err,
-                "%s: Megatron-LM refuses it: %lld devices are no multiple of tensor x context x pipeline = %lld "
-                "(ranks-are-devices)",
-                name, (long long)devices, (long long)ranks);
+    if (out->says_data)
         l->data = devices / ranks;
-    }
     out->says_batch = a->global_batch > 0 || (out->says_data && a->micro_batch > 0);
     l->batch = a->global_batch > 0 ? a->global_batch : a->micro_batch * l->data;
     l->micro_batch = max_i64(1, a->micro_batch);
@@ -468,12 +461,6 @@ static bool check_rules(const struct launch_read *out, const char *name, struct 
 
 static bool set_degrees(struct launch *l, const struct megatron_args *a, const char *name, struct error *err)
 {
-    const int64_t degrees[] = { a->tensor, a->context, a->pipeline, a->expert, a->instances };
-    double ranks = (double)a->tensor * (double)a->context * (double)a->pipeline;
-    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
-        if (degrees[i] < 1 || degrees[i] > 1 << 20 || ranks > 1 << 24)
-            return fail(err, "%s: expected parallel degrees from 1 to 2^20, of 2^24 ranks at most, found %lld", name,
-                        (long long)degrees[i]);
     l->tensor = a->tensor;
     l->context = a->context;
     l->pipeline = a->pipeline;
@@ -543,8 +530,9 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
         return fail(err, "%s: --mtp-num-layers: expected 0 to 16, found %lld", name, (long long)args->further);
     if (args->sequence > 1 << 27 || args->micro_batch > 1 << 30 || args->global_batch > 1 << 30)
         return fail(err, "%s: expected --seq-length up to 2^27, batches up to 2^30", name);
-    if (!set_degrees(l, args, name, err) || !megatron_check(args, name, err) ||
-        !set_stages(l, arena, args, name, err) || !set_data(out, args, name, err))
+    if (!megatron_check_divisors(out, args, name, err) || !set_degrees(l, args, name, err) ||
+        !megatron_check(args, name, err) || !set_stages(l, arena, args, name, err) ||
+        !megatron_check_overlap(args, l->chunks, name, err) || !set_data(out, args, name, err))
         return false;
     l->sequence = args->sequence;
     out->says_sequence = args->sequence > 0;

@@ -195,10 +195,12 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
                     "%s: expected a command with arguments of Megatron-LM, such as --tensor-model-parallel-size 4; "
                     "found none",
                     name);
+    out->hidden = command->hidden;
     snprintf(more, sizeof more, "%d more launches in it: what says most is priced, of equals the last", others);
     return megatron_parse(&args, out, arena, name, command->words, command->count, err) &&
            (others <= 0 || launch_read_add_unknown(out, arena, more, strlen(more), err)) &&
            megatron_check_words(&args, command->words, command->count, name, err) &&
+           megatron_say_words(out, arena, command->words, command->count, err) &&
            (out->devices > 0 || (out->devices = megatron_script_devices(&script, NULL), true)) &&
            add_notes(out, arena, &script, err) && megatron_launch(out, arena, &args, false, name, err);
 }

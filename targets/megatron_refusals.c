@@ -2,6 +2,7 @@
  * (megatron/training/arguments.py, validate_args; megatron/core/transformer/transformer_config.py and
  * megatron/core/optimizer/optimizer_config.py,
  * __post_init__). */
+#include "base/num.h"
 #include "targets/megatron.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,36 @@
 bool megatron_refuse(struct error *err, const char *name, const char *rule, const char *text)
 {
     return fail(err, "%s: Megatron-LM refuses it: %s (%s)", name, text, rule);
+}
+
+bool megatron_check_divisors(const struct launch_read *out, const struct megatron_args *a, const char *name,
+                             struct error *err)
+{
+    const int64_t degrees[] = { a->tensor, a->context, a->pipeline, a->expert, a->instances };
+    double all = (double)a->tensor * (double)a->context * (double)a->pipeline;
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
+        if (degrees[i] < 1 || degrees[i] > 1 << 20 || all > 1 << 24)
+            return fail(err, "%s: expected parallel degrees from 1 to 2^20, of 2^24 ranks at most, found %lld", name,
+                        (long long)degrees[i]);
+    int64_t ranks = a->tensor * a->context * a->pipeline;
+    int64_t devices = out->devices > 0 ? max_i64(out->devices, out->cluster_devices) : 0;
+    if (devices % ranks != 0)
+        return fail(err,
+                    "%s: Megatron-LM refuses it: %lld devices are no multiple of tensor x context x pipeline = %lld "
+                    "(ranks-are-devices)",
+                    name, (long long)devices, (long long)ranks);
+    if (a->heads % a->tensor != 0)
+        return fail(err,
+                    "%s: Megatron-LM refuses it: expected that the tensor degree %lld divides the attention heads %lld "
+                    "(tp-divides-heads; megatron/core/transformer/transformer_config.py, "
+                    "TransformerConfig.__post_init__)",
+                    name, (long long)a->tensor, (long long)a->heads);
+    if (a->context > 1 && a->sequence % (2 * a->context) != 0)
+        return fail(err,
+                    "%s: Megatron-LM refuses it: expected that the sequence %lld is a multiple of twice the context "
+                    "degree %lld (cp-divides-sequence; megatron/training/arguments.py, validate_args)",
+                    name, (long long)a->sequence, (long long)a->context);
+    return true;
 }
 
 /* Whether the optimizer keeps anything in less than 32 bit. */
@@ -34,6 +65,9 @@ bool megatron_check(const struct megatron_args *a, const char *name, struct erro
     static const char *const formats[] = { "e4m3", "hybrid", NULL };
     static const char *const recipes[] = { "blockwise", "custom", "delayed", "mxfp8", "tensorwise", NULL };
     static const char *const dispatchers[] = { "allgather", "alltoall", "flex", NULL };
+    if (a->experts > 0 && (a->expert_choices < 1 || a->expert_choices > a->experts))
+        return fail(err, "%s: --moe-router-topk: expected 1 to %lld, the experts, found %lld", name,
+                    (long long)a->experts, (long long)a->expert_choices);
     bool full = text_is(a->granularity, "full"), selective = text_is(a->granularity, "selective");
     bool ends = a->first_layers || a->last_layers, counts = a->embedding_counts || a->loss_counts;
     const struct {
@@ -122,6 +156,35 @@ static const char *said(const char *const *words, int count, const char *flag)
     return value;
 }
 
+bool megatron_check_overlap(const struct megatron_args *a, int64_t chunks, const char *name, struct error *err)
+{
+    static const char rule[] = "overlap; megatron/core/transformer/transformer_config.py, __post_init__";
+    const char *moe = a->modules ? strstr(a->modules, "moe") : NULL;
+    while (moe && (moe[3] == '_' || (moe > a->modules && moe[-1] != ' ')))
+        moe = strstr(moe + 1, "moe");
+    const struct {
+        bool refused;
+        const char *text;
+    } rows[] = {
+        { a->pipeline > 1 && chunks == 1,
+          "--overlap-moe-expert-parallel-comm needs virtual pipeline stages where --pipeline-model-parallel-size is "
+          "above 1, such as --num-virtual-stages-per-pipeline-rank 2" },
+        { a->expert == 1, "--overlap-moe-expert-parallel-comm needs --expert-model-parallel-size above 1" },
+        { text_is(a->dispatcher, "allgather"),
+          "--overlap-moe-expert-parallel-comm needs --moe-token-dispatcher-type alltoall or flex" },
+        { text_is(a->granularity, "full") || a->method || a->recompute_layers,
+          "--overlap-moe-expert-parallel-comm goes without full recomputation, --recompute-method and "
+          "--recompute-num-layers" },
+        { moe != NULL, "--overlap-moe-expert-parallel-comm goes without moe among --recompute-modules" },
+        { !a->bf16 && !a->fp16, "--overlap-moe-expert-parallel-comm needs --bf16 or --fp16" },
+        { a->further > 1, "--overlap-moe-expert-parallel-comm goes with --mtp-num-layers 1 at most" },
+    };
+    for (size_t i = 0; a->overlap_experts && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].refused)
+            return megatron_refuse(err, name, rule, rows[i].text);
+    return true;
+}
+
 bool megatron_check_words(const struct megatron_args *a, const char *const *words, int count, const char *name,
                           struct error *err)
 {
@@ -151,6 +214,11 @@ bool megatron_check_words(const struct megatron_args *a, const char *const *word
           "--tp-comm-overlap needs --sequence-parallel" },
         { SAID("--delay-wgrad-compute") && !SAID("--overlap-moe-expert-parallel-comm"), "overlap",
           "--delay-wgrad-compute needs --overlap-moe-expert-parallel-comm" },
+        { SAID("--moe-shared-expert-overlap") && a->overlap_experts,
+          "overlap; megatron/core/transformer/transformer_config.py, __post_init__",
+          "--overlap-moe-expert-parallel-comm goes without --moe-shared-expert-overlap" },
+        { SAID("--train-samples") && SAID("--train-iters") && !SAID("--skip-train"), "training",
+          "--train-samples and --train-iters exclude each other: the length is in one of them" },
         { early && (!a->overlap_gather || (!a->chunks && !a->chunk_layers && !a->layout)), "overlap",
           "--overlap-param-gather-with-optimizer-step needs --overlap-param-gather and virtual pipeline stages" },
         { SAID("--first-last-layers-bf16") && a->fp8 && text_is(a->fp8_recipe, "delayed"), "dtype",
@@ -161,6 +229,14 @@ bool megatron_check_words(const struct megatron_args *a, const char *const *word
         if (rows[i].refused)
             return megatron_refuse(err, name, rows[i].rule, rows[i].text);
     return true;
+}
+
+bool megatron_say_words(struct launch_read *out, struct arena *arena, const char *const *words, int count,
+                        struct error *err)
+{
+    static const char ramp[] = "--rampup-batch-size (the full batch is priced, as it is when that ends)";
+    return !said(words, count, "--rampup-batch-size") ||
+           launch_read_add_unknown(out, arena, ramp, sizeof ramp - 1, err);
 }
 
 bool megatron_say_unpriced(struct launch_read *out, struct arena *arena, const struct megatron_args *a,

@@ -39,6 +39,7 @@ struct settings {
     int count, capacity;
     int note_count; /* what a script says that was not understood, in words for a user */
     const char *const *notes;
+    const char *hidden; /* what a script's command hides of its options, as struct shell_command has it */
 };
 
 /* Each adds to the list, which begins as { .arena = arena, .name = name }; false after a message with the place. */

@@ -55,6 +55,7 @@ bool settings_put_over(struct settings *under, struct settings *settings, struct
     under->name = settings->name;
     under->notes = settings->notes;
     under->note_count = settings->note_count;
+    under->hidden = settings->hidden;
     *settings = *under;
     return true;
 }

@@ -73,6 +73,14 @@ static bool add_command(struct scan *scan, const char *text, const struct shell_
     return true;
 }
 
+static bool has_options(const struct shell_command *command)
+{
+    for (int i = 0; i < command->count; i++)
+        if (strncmp(command->words[i], "--", 2) == 0)
+            return true;
+    return false;
+}
+
 bool settings_read_flags(struct settings *settings, const char *text, size_t length, struct error *err)
 {
     struct scan scan;
@@ -85,8 +93,11 @@ bool settings_read_flags(struct settings *settings, const char *text, size_t len
     scan.at = scan.line_start = copy;
     scan.end = good ? copy + length : NULL;
     for (int c = 0; good && c < script.count; c++)
-        if (strcmp(script.commands[c].words[0], "#SBATCH") != 0)
+        if (strcmp(script.commands[c].words[0], "#SBATCH") != 0) {
+            bool first = !settings->hidden && has_options(&script.commands[c]);
+            settings->hidden = first ? script.commands[c].hidden : settings->hidden;
             good = add_command(&scan, copy, &script.commands[c]);
+        }
     if (good) {
         settings->notes = script.notes;
         settings->note_count = script.note_count;

@@ -19,6 +19,8 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
     struct shell_command *last = script->count > 0 ? &script->commands[script->count - 1] : NULL;
     bool continues = last && last->count > 0 && is_option(last->words[0]) && is_option(words->words[0]);
     int before = continues ? last->count : 0;
+    const char *hidden = words->hidden ? words->hidden : s->outside;
+    hidden = continues && last->hidden ? last->hidden : hidden;
     const char **all = shell_room(s, before + words->count, sizeof *all);
     if (!all)
         return false;
@@ -36,7 +38,7 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
         }
         last = &script->commands[script->count++];
     }
-    *last = (struct shell_command){ .count = before + words->count, .words = all };
+    *last = (struct shell_command){ .count = before + words->count, .words = all, .hidden = hidden };
     return true;
 }
 
@@ -129,6 +131,7 @@ static bool call(struct shell *s, const struct shell_words *words, const struct 
     inner.file = function->file;
     inner.arguments = &arguments;
     inner.spelled = SHELL_FROM_HERE;
+    inner.outside = words->hidden ? words->hidden : s->outside;
     inner.depth++;
     inner.success = true;
     bool good = shell_grow(&inner, function->body_length + sizeof inner) && run_commands(&inner, true, UNTIL_END);
@@ -217,7 +220,8 @@ static bool simple_command(struct shell *s, bool active)
     struct shell_prefix prefix = { 0 };
     bool declares = begins_declaration(s), begun = false;
     int open = 0;
-    s->fed = s->dropped = NULL;
+    s->documents = false;
+    s->fed = s->dropped = s->input = s->feeder = s->output = NULL;
     for (;;) {
         bool test = shell_in_test(&words);
         shell_skip_blank(s, test); /* which goes on behind the line's end */
@@ -260,13 +264,15 @@ static bool simple_command(struct shell *s, bool active)
         s->success = true;
         return true;
     }
-    if (s->fed && words.count > 0 && strcmp(words.words[0], "read") == 0)
-        return steer(s, &words) && shell_read_names(s, &words, between);
+    bool reads;
+    if (!shell_reads(s, &words, between, &reads) || reads)
+        return reads && steer(s, &words);
     struct shell_words plain = { .count = words.count - prefix.count,
-                                 .words = words.words ? words.words + prefix.count : NULL };
+                                 .words = words.words ? words.words + prefix.count : NULL,
+                                 .hidden = words.hidden };
     return steer(s, &words) && shell_note_dropped(s, &words) && call(s, &plain, &prefix, &called) &&
            (called || (shell_change_folder(s, &plain) && shell_source(s, &plain, prefix.inverted, &sourced) &&
-                       (sourced || finish_command(s, &words, &plain))));
+                       (sourced || (finish_command(s, &words, &plain) && shell_run_here(s, &words)))));
 }
 
 /* One item of case: patterns, and commands that run where none ran before them and one of the patterns fits. */
@@ -530,7 +536,7 @@ static bool run_commands(struct shell *s, bool active, enum until until)
     return true;
 }
 
-/* The lines of here documents, which nobody reads, lie behind the line that announces them. */
+/* The lines of here documents lie behind the line that announces them. */
 bool shell_run(struct shell *s, const char *text, size_t length)
 {
     s->p = text;

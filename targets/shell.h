@@ -1,7 +1,7 @@
 /* Shell scripts as people keep their launches in: read, never run. Variables, arrays, defaults and sums are worked out,
  * conditions on strings and numbers decided, functions run where they are called; what a script would ask of the
  * machine (files, other commands' output) is taken as empty, and files as there; those that it takes in by source are
- * read in place where they can be had. */
+ * read in place where they can be had, and so are those of which words are made: $(cat FILE), readarray. */
 #ifndef CLEAVE_TARGETS_SHELL_H
 #define CLEAVE_TARGETS_SHELL_H
 #include "base/arena.h"
@@ -12,6 +12,8 @@
 struct shell_command {
     int count;
     const char **words;
+    const char *hidden; /* what a command prints that is not known would be words of it: "$(python3 gen.py) (run.sh:2)";
+                           NULL: nothing is missing so */
 };
 struct launch_beside;
 /* From where a path is meant: where the script is just now, since cd, or the launch's folder, as those of pwd, dirname
@@ -26,6 +28,7 @@ struct shell_variable {
     int argument; /* of the script, from 1, from which it comes, where that is what it is empty of; 0: of none */
     bool is_array;
     bool unknown; /* where it is empty: another command, or whoever starts the script, fills it */
+    const char *printed; /* what a command prints that is not known is missing here; NULL: nothing is */
     const char
         *several; /* of a loop: what a user is told who reads its first value; NULL: it has no other, or he was */
     enum shell_from from; /* if it is a path; a list's: if all are */
@@ -54,6 +57,8 @@ const char *shell_value(const struct shell_script *script, const char *variable)
 /* Whether an option's value begins as one that the script does not say: a variable that is not set, or what another
  * command prints. */
 bool shell_is_marked(const char *word);
+/* The line of the command that would print it; 0: of none. */
+int shell_mark_line(const char *word);
 /* Where in the word such a value begins; its end: nowhere. */
 const char *shell_mark_in(const char *word);
 /* Adds the word as the script spells it; true: it has such a value. *unset: which is not merely empty. */

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct fields {
@@ -95,6 +96,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
         return shell_fail(s, "more than %d expansions inside each other", SHELL_DEPTH);
     struct text joined = { 0 };
     bool ok = true, unknown = false;
+    const char *printed = NULL;
     enum shell_from from = s->spelled;
     while (ok && inner.p < inner.end) {
         const char *before = inner.p;
@@ -103,6 +105,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
         ok = shell_word(&inner, &words, true);
         inner.argument = inner.argument > 0 ? inner.argument : argument;
         unknown = unknown || inner.unknown;
+        printed = printed ? printed : inner.printed;
         from = joined.length == 0 ? inner.from : from;
         for (int i = 0; ok && i < words.count; i++)
             text_add(&joined, words.words[i]);
@@ -111,6 +114,7 @@ static bool inner_value(struct shell *s, const char *text, size_t length, const 
     }
     s->grown = inner.grown;
     s->unknown = s->unknown || unknown;
+    s->printed = s->printed ? s->printed : printed;
     s->argument = inner.argument;
     s->from = from;
     s->dropped = inner.dropped;
@@ -146,6 +150,7 @@ static bool value_of(struct shell *s, const char *name, size_t length, struct sh
     if (variable) {
         variable->several = NULL;
         s->from = variable->from;
+        s->printed = s->printed ? s->printed : variable->printed;
     }
     return !several || shell_note(s, "%s", several);
 }
@@ -216,10 +221,12 @@ static bool operate(struct shell *s, const struct braces *b, const char **out)
     *out = NULL;
     if (sign == '+')
         return !is_set || inner_value(s, word, (size_t)(last - word), out);
-    if ((sign == '-' || sign == '=') && !is_set)
+    if ((sign == '-' || sign == '=') && !is_set) {
+        s->printed = NULL;
         return inner_value(s, word, (size_t)(last - word), out) &&
                (sign == '-' || !s->runs || op != b->behind || op == b->name ||
                 shell_set(s, b->name, (size_t)(op - b->name), *out, s->unknown));
+    }
     if (b->set && sign && strchr("#%", sign) && strlen(b->set) < MOST_TRIMMED) {
         bool longest = word < last && *word == sign;
         enum shell_from from = sign == '#' ? SHELL_FROM_EITHER : s->from;
@@ -262,17 +269,12 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
         s->unknown = b.unknown;
         return add_list(s, f, variable, q[1], quoted);
     }
-    int index = 0;
-    if (q < last && *q == '[') { /* an element: others than the first by number alone */
-        for (q++; q < last && isdigit((unsigned char)*q) && index < 1 << 20; q++)
-            index = 10 * index + (*q - '0');
-        b.unknown = b.unknown || q[-1] == '[' || *q != ']';
-        index = b.unknown ? INT_MAX : index;
-        while (q < last && *q++ != ']')
-            ;
-    }
-    b.op = q;
-    b.set = variable && variable->count > index ? variable->values[index] : NULL;
+    const char *behind = q < last && *q == '[' ? shell_closed(q + 1, last, '[', ']') : NULL;
+    b.set = variable && variable->count > 0 ? variable->values[0] : NULL;
+    if (behind && !shell_element(s, name, (size_t)(q - name), q + 1, (size_t)(behind - 1 - (q + 1)), &variable, &b.set,
+                                 &b.unknown))
+        return false;
+    b.op = behind ? behind : q;
     return operate(s, &b, &value) && add_value(s, f, value ? value : "", quoted);
 }
 
@@ -319,14 +321,29 @@ static bool add_devices(struct shell *s, struct fields *f, bool quoted)
     return add_value(s, f, number, quoted);
 }
 
-/* What a command prints is unknown, but for places: scripts run where they lie. */
+/* Keeps how the command is spelled, and where, for whoever misses what it prints. */
+static bool name_printed(struct shell *s, const char *command, size_t length)
+{
+    struct text name = { 0 };
+    if (s->printed)
+        return true;
+    text_printf(&name, "$(%.*s%s) (%.80s:%d)", (int)min_i64(60, (int64_t)length), command, length > 60 ? "..." : "",
+                s->file->before ? s->file->path : s->file->name, s->line);
+    return shell_take(s, &name, &s->printed);
+}
+
+/* What a command prints is unknown, but for places, since scripts run where they lie, and for what plain files have. */
 static bool add_printed(struct shell *s, struct fields *f, const char *command, size_t length, bool quoted)
 {
     const char *path;
     if (!shell_printed_path(s, command, length, &path))
         return false;
-    s->unknown = !path;
     s->from = SHELL_FROM_LAUNCH;
+    if (!path && (s->from = SHELL_FROM_EITHER, !shell_printed_text(s, command, length, &path)))
+        return false;
+    s->unknown = !path;
+    if (!path && !name_printed(s, command, length))
+        return false;
     return !path || add_value(s, f, path, quoted);
 }
 
@@ -407,6 +424,13 @@ static bool goes_on(const struct shell *s)
     return p < s->end && !strchr(" \t\r\n;&|()<>\\", *p);
 }
 
+/* The line that the name of what is missing ends in, "... (FILE:LINE)"; 0: nothing is missing. */
+static int line_of(const char *missing)
+{
+    const char *colon = missing ? strrchr(missing, ':') : NULL;
+    return colon ? (int)strtol(colon + 1, NULL, 10) : 0;
+}
+
 /* $... or `...`: a value that is nothing is 0 in a sum, and has a mark behind an option that has no other. */
 static bool substitute(struct shell *s, struct fields *f, bool quoted)
 {
@@ -415,7 +439,9 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     int count = f->words->count;
     bool before = s->unknown;
     enum shell_from begins = s->from;
+    const char *printed = s->printed;
     s->unknown = *from == '`';
+    s->printed = NULL;
     if (s->unknown) {
         s->p = quote ? quote + 1 : s->end;
         bool counts = s->place.node_devices > 0 && shell_counts_devices(from, (size_t)(s->p - from));
@@ -425,20 +451,25 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
     } else if (!dollar(s, f, quoted))
         return false;
     bool nothing = f->text.length == length && f->words->count == count, list = is_list(from, s->p);
-    const char *last = count > 0 ? f->words->words[count - 1] : "";
+    const char *last = count > 0 ? f->words->words[count - 1] : "", *hides = nothing ? NULL : s->printed;
     if (nothing && !list && s->sum) {
         text_add(&f->text, "0");
         f->begun = true;
     } else if (nothing && !list && (s->unknown || !goes_on(s)) &&
                (length > 0 ? shell_awaits_value(f->text.data, length, false)
                            : shell_awaits_value(last, strlen(last), true))) {
-        shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument);
+        shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument, line_of(s->printed));
         f->begun = true;
-    } else if (nothing && s->unknown && !s->dropped && !is_arguments(from, s->p) && !goes_on(s) &&
-               (length == 0 || strchr(" \t\n", f->text.data[length - 1])) && /* all of a word, not a part of a path */
-               !(s->dropped = shell_copy(s, from, (size_t)min_i64(s->p - from, 60)))) {
-        return false;
+    } else if (nothing && s->unknown && !is_arguments(from, s->p) && !goes_on(s) &&
+               (length == 0 || strchr(" \t\n", f->text.data[length - 1]))) { /* all of a word, not a part of a path */
+        s->dropped = s->dropped ? s->dropped : shell_copy(s, from, (size_t)min_i64(s->p - from, 60));
+        hides = s->printed;
+        if (!s->dropped)
+            return false;
     }
+    if (hides && !f->words->hidden)
+        f->words->hidden = hides;
+    s->printed = printed ? printed : s->printed;
     s->unknown = before || (s->unknown && nothing);
     s->from = length > 0 || nothing ? begins : s->from; /* a path is what its beginning makes it */
     return true;
@@ -481,6 +512,31 @@ static bool double_quotes(struct shell *s, struct fields *f)
     return true;
 }
 
+bool shell_expand_text(struct shell *s, const char *text, size_t length, const char **out, const char **hidden)
+{
+    struct shell_words words = { 0 };
+    struct fields f = { .words = &words, .whole = true };
+    struct shell inner = *s;
+    bool ok = true;
+    inner.end = text + length;
+    for (inner.p = text; ok && inner.p < inner.end;) {
+        bool escapes = *inner.p == '\\' && inner.p + 1 < inner.end;
+        if (escapes && strchr("\\$`\n", inner.p[1])) {
+            text_add_bytes(&f.text, inner.p + 1, inner.p[1] != '\n');
+            inner.p += 2;
+        } else if (*inner.p == '$' || *inner.p == '`') {
+            ok = substitute(&inner, &f, true);
+        } else {
+            text_add_bytes(&f.text, inner.p++, 1);
+        }
+    }
+    s->grown = inner.grown;
+    *hidden = words.hidden;
+    ok = ok && shell_take(s, &f.text, out);
+    text_free(&f.text);
+    return ok;
+}
+
 static bool part(struct shell *s, struct fields *f)
 {
     if (*s->p == '\'') {
@@ -510,6 +566,7 @@ bool shell_word(struct shell *s, struct shell_words *words, bool whole)
     struct fields f = { .words = words, .whole = whole, .begun = whole };
     bool ok = true;
     s->unknown = false;
+    s->printed = NULL;
     s->from = s->spelled;
     s->argument = 0;
     while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !shell_continues(s))

@@ -8,6 +8,7 @@ enum { SHELL_DEPTH = 8, SHELL_MOST_BYTES = 1 << 23 }; /* of one script's words: 
 struct shell_words {
     int count, capacity;
     const char **words;
+    const char *hidden; /* as struct shell_command has it */
 };
 /* A file that is read: the launch, or what is taken in by source. */
 struct shell_file {
@@ -47,7 +48,16 @@ struct shell {
     const char *p, *end;
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
-    const char *fed; /* the word behind <<< of the command that is read; NULL: none */
+    bool here_literal; /* it stands in quotes: nothing in the document is expanded */
+    bool documents;    /* the command that is read announces it */
+    const char *fed;   /* the word behind <<< of the command that is read, or what a file has; NULL: none */
+    const char *input; /* likewise the file behind <; NULL: none */
+    struct shell_operand input_operand;
+    const char *feeder; /* likewise the command within < <( ); NULL: none */
+    size_t feeder_length;
+    const char *output;  /* likewise the file behind >; NULL: none */
+    const char *printed; /* of the word that was read last: what a command prints that is not known; NULL: nothing */
+    const char *outside; /* words of the text that runs miss this, as struct shell_command has it; NULL: nothing */
     int line, depth;
     bool fed_unknown;        /* which comes to nothing, and nobody says so */
     bool runs;               /* the command that is read; else it is skipped, and assigns nothing */
@@ -82,6 +92,17 @@ bool shell_note_dropped(struct shell *s, const struct shell_words *words);
 struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
 /* Sets the variable, which is no array, to a value of what was read last; unknown: as struct shell_variable has it. */
 bool shell_set(struct shell *s, const char *name, size_t length, const char *value, bool unknown);
+/* ${NAME[KEY]}: *variable: what holds it, that of NAME before; *value: NULL: it is not set. *unknown: nor is it known. */
+bool shell_element(struct shell *s, const char *name, size_t name_length, const char *key, size_t key_length,
+                   const struct shell_variable **variable, const char **value, bool *unknown);
+/* Sets NAME[KEY], of which a list has those that numbers name in order. */
+bool shell_set_element(struct shell *s, const char *name, size_t name_length, const char *key, size_t key_length,
+                       bool append, const struct shell_words *value);
+/* Of words "[KEY]=VALUE" that are to be the list NAME, or more of it: sets these elements, and leaves the values. */
+bool shell_take_keys(struct shell *s, const char *name, size_t name_length, bool append, struct shell_words *values);
+/* Adds words to the variable, or puts them in its place. */
+bool shell_assign(struct shell *s, const char *name, size_t length, bool append, const struct shell_words *values,
+                  bool is_array);
 /* Of two paths, or of a list and what it gets besides. */
 enum shell_from shell_from_both(enum shell_from one, enum shell_from other);
 size_t shell_name_length(const char *p, const char *end);
@@ -145,9 +166,9 @@ bool shell_in_test(const struct shell_words *words);
 bool shell_test_sign(struct shell *s, struct shell_words *words);
 /* Whether the text, or the one word of it, ends with an option, "--option " or "--option=", whose value comes next. */
 bool shell_awaits_value(const char *text, size_t length, bool word);
-/* Adds the mark of a value that came to nothing: how the script spells it, whether it is known to be empty, and which
- * of the script's arguments it is; 0: none. */
-void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument);
+/* Adds the mark of a value that came to nothing: how the script spells it, whether it is known to be empty, which of the
+ * script's arguments it is, and in which line stands the command that would print it; 0: none. */
+void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument, int line);
 /* Sets what Slurm would of the cluster that is known, and what the words of a line "#SBATCH" say of it. */
 bool shell_place_begin(struct shell *s);
 bool shell_place_line(struct shell *s, const struct shell_words *words);
@@ -173,8 +194,29 @@ bool shell_run_word(struct shell *s, const struct shell_words *words, int index)
 /* source FILE and . FILE: reads it in place; where it is not read, that is noted. *found: it is one of them. inverted:
  * it succeeds where the file fails. */
 bool shell_source(struct shell *s, const struct shell_words *words, bool inverted, bool *found);
+/* Runs the text, of which nothing stays where it is no script, unless a shell is told to run it; line: its first.
+ * hidden: what its words miss. evaluated: in this shell, whose variables it changes. */
+bool shell_run_text(struct shell *s, const char *text, int line, const char *hidden, bool told, bool evaluated);
+/* Whether the word names a shell, with its path or without. */
+bool shell_is_shell(const char *word);
 /* Whether the text begins with one of them. */
 bool shell_begins_source(const char *text);
+/* Counts one more file that is taken in; *why: it is too much; false: that was said. */
+bool shell_count_file(struct shell *s, const char **why);
+/* What the command between $( and ) prints, if it is a file's text: of cat FILE and < FILE, of a here document, also
+ * through tr, grep -v and xargs. *out: NULL: it is none, or could not be read, which is noted. False: a failure. */
+bool shell_printed_text(struct shell *s, const char *command, size_t length, const char **out);
+/* The text as it stands between double quotes, but that these are plain there. *hidden: what is missing of it, as struct
+ * shell_command has it. */
+bool shell_expand_text(struct shell *s, const char *text, size_t length, const char **out, const char **hidden);
+/* The path that the word stands for, from the launch's folder; NULL: it is not known. */
+const char *shell_place_of(struct shell *s, const char *word, const struct shell_operand *operand, const char *folder);
+/* read, readarray and mapfile: fills their variables with what they are fed. *found: it is one of them. */
+bool shell_reads(struct shell *s, const struct shell_words *words, const char *between, bool *found);
+/* Runs a here document that is a script: one that a shell or sbatch is fed, or that is written into a file. */
+bool shell_run_here(struct shell *s, const struct shell_words *words);
+/* Sets the variable to a list; unknown: as struct shell_variable has it. */
+bool shell_set_list(struct shell *s, const char *name, const struct shell_words *values, bool unknown);
 /* Whether the pattern of case fits: "*", "?", and characters in brackets, also from one to another, of a class, or all
  * others. */
 bool shell_matches(const char *pattern, const char *value);

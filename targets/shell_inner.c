@@ -45,24 +45,28 @@ static void go_back(struct shell *s, const struct point *point)
         *s->arguments = point->arguments;
 }
 
-/* Whether the word is what another shell is told to run: it stands behind -c and the name of a shell. */
-static bool is_told(const struct shell_words *words, int index)
+bool shell_is_shell(const char *word)
 {
     static const char *const shells[] = { "bash", "sh", "dash", "ksh", "zsh" };
-    const char *before = index > 0 ? words->words[index - 1] : "";
-    bool told = before[0] == '-' && before[1] != '-' && before[strlen(before) - 1] == 'c', named = false;
-    for (int i = 0; told && i < index - 1; i++) {
-        const char *slash = strrchr(words->words[i], '/'), *name = slash ? slash + 1 : words->words[i];
-        for (size_t k = 0; k < sizeof shells / sizeof *shells; k++)
-            named = named || strcmp(name, shells[k]) == 0;
-    }
+    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+    bool named = false;
+    for (size_t k = 0; k < sizeof shells / sizeof *shells; k++)
+        named = named || strcmp(name, shells[k]) == 0;
     return named;
 }
 
-bool shell_run_word(struct shell *s, const struct shell_words *words, int index)
+/* Whether the word is what another shell is told to run: it stands behind -c and the name of a shell. */
+static bool is_told(const struct shell_words *words, int index)
 {
-    const char *text = words->words[index];
-    bool evaluated = index > 0 && strcmp(words->words[index - 1], "eval") == 0;
+    const char *before = index > 0 ? words->words[index - 1] : "";
+    bool told = before[0] == '-' && before[1] != '-' && before[strlen(before) - 1] == 'c', named = false;
+    for (int i = 0; told && i < index - 1; i++)
+        named = named || shell_is_shell(words->words[i]);
+    return named;
+}
+
+bool shell_run_text(struct shell *s, const char *text, int line, const char *hidden, bool told, bool evaluated)
+{
     struct error why = { 0 };
     struct point before;
     if (!keep(s, &before))
@@ -70,7 +74,8 @@ bool shell_run_word(struct shell *s, const struct shell_words *words, int index)
     struct shell inner = *s;
     inner.depth++;
     inner.err = &why;
-    inner.spelled = SHELL_FROM_EITHER; /* its variables have values already */
+    inner.line = line;
+    inner.outside = hidden ? hidden : s->outside;
     bool ok = shell_run(&inner, text, strlen(text));
     s->grown = inner.grown;
     if (ok && evaluated)
@@ -79,12 +84,23 @@ bool shell_run_word(struct shell *s, const struct shell_words *words, int index)
         shell_recall(s, &before.memory);
     if (ok)
         return true;
-    if (evaluated || is_told(words, index) || why.kind == ERROR_ENVIRONMENT) {
+    if (told || why.kind == ERROR_ENVIRONMENT) {
         *s->err = why;
         return false;
     }
     go_back(s, &before);
     return true;
+}
+
+bool shell_run_word(struct shell *s, const struct shell_words *words, int index)
+{
+    bool evaluated = index > 0 && strcmp(words->words[index - 1], "eval") == 0;
+    enum shell_from spelled = s->spelled;
+    s->spelled = SHELL_FROM_EITHER; /* its variables have values already */
+    bool good = shell_run_text(s, words->words[index], s->line, words->hidden, evaluated || is_told(words, index),
+                               evaluated);
+    s->spelled = spelled;
+    return good;
 }
 
 bool shell_join_evaluated(struct shell *s, struct shell_words *words)
@@ -121,8 +137,8 @@ static struct shell_file *launch_of(const struct shell *s)
     return launch;
 }
 
-/* Files that take in each other would never end. *why: not NULL, one more is not taken in; false: that was said. */
-static bool count_file(struct shell *s, const char **why)
+/* Files that take in each other would never end. */
+bool shell_count_file(struct shell *s, const char **why)
 {
     struct shell_file *launch = launch_of(s);
     if (launch->taken > MOST_FILES)
@@ -133,7 +149,7 @@ static bool count_file(struct shell *s, const char **why)
         *why = launch->full ? "a file before it grew too large" : "more than 64 files are taken in";
     return true;
 }
-_Static_assert(SHELL_DEPTH == 8 && MOST_FILES == 64, "count_file() says them");
+_Static_assert(SHELL_DEPTH == 8 && MOST_FILES == 64, "shell_count_file() says them");
 
 /* Runs the file in place, and leaves all as it was where that is not understood. */
 static bool run_file(struct shell *s, const struct shell_words *words, const struct shell_file *found, const char *text,
@@ -200,7 +216,7 @@ bool shell_source(struct shell *s, const struct shell_words *words, bool inverte
         why = "its path is not known";
     else if (!s->beside || !s->beside->source)
         why = "files that a script takes in are not at hand here";
-    else if (!count_file(s, &why))
+    else if (!shell_count_file(s, &why))
         return true;
     if (!why && !s->beside->source(s->beside, s->arena, path, &file.path, &text, &length, &why, s->err))
         return false;

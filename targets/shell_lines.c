@@ -165,15 +165,27 @@ bool shell_redirection(struct shell *s, bool *found)
     *found = sign < s->end && (*sign == '<' || *sign == '>');
     if (!*found)
         return true;
+    bool in = *sign == '<', out = *sign == '>' && (sign == s->p || *s->p == '1');
     s->p = sign;
     size_t left = (size_t)(s->end - s->p);
     bool here = left >= 2 && s->p[0] == '<' && s->p[1] == '<' && (left < 3 || s->p[2] != '<');
     bool fed = left >= 3 && memcmp(s->p, "<<<", 3) == 0;
+    bool from_file = in && !here && !fed && (left < 2 || !strchr(">&(", s->p[1]));
+    out = out && (left < 2 || s->p[1] != '&');
     while (s->p < s->end && strchr("<>&-", *s->p))
         s->p++;
     shell_skip_blank(s, false);
     struct shell_words words = { 0 };
-    const char *dropped = s->dropped;
+    const char *dropped = s->dropped, *at = s->p;
+    const char *stop = from_file && s->end - s->p > 2 && at[0] == '<' && at[1] == '('
+                           ? shell_closed(at + 2, s->end, '(', ')')
+                           : NULL;
+    if (stop) {
+        s->feeder = at + 2;
+        s->feeder_length = (size_t)(stop - 1 - s->feeder);
+        s->p = stop;
+        return true;
+    }
     if (s->p < s->end && *s->p != '\n' && !shell_word(s, &words, true))
         return false;
     s->dropped = dropped; /* where output goes says nothing of options */
@@ -181,8 +193,16 @@ bool shell_redirection(struct shell *s, bool *found)
         s->fed = words.count > 0 ? words.words[0] : "";
         s->fed_unknown = words.count > 0 && s->unknown;
     }
+    if (from_file && words.count > 0) {
+        s->input = words.words[0];
+        s->input_operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown, s->from };
+    }
+    if (out && words.count > 0)
+        s->output = words.words[0];
     if (here && words.count > 0) {
         s->here = words.words[0];
+        s->documents = true;
+        s->here_literal = strcspn(at, "\"'\\") < (size_t)(s->p - at);
         s->here_length = strlen(s->here);
     }
     return true;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { MARK = 1 };
-static const char of_unset = 'v', of_empty = 'e', of_command = 'c', of_sum = 's';
+static const char of_unset = 'v', of_empty = 'e', of_command = 'c', of_sum = 's', of_printed = 'p';
 
 static bool is_blank(char c)
 {
@@ -38,7 +38,7 @@ bool shell_awaits_value(const char *text, size_t length, bool word)
     return alone && end - begin > 2 && memcmp(text + begin, "--", 2) == 0 && isalpha((unsigned char)text[begin + 2]);
 }
 
-void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument)
+void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument, int line)
 {
     const char *end = piece + length;
     bool command = *piece == '`' || (length > 1 && piece[1] == '(');
@@ -49,11 +49,12 @@ void shell_mark(struct text *out, const char *piece, size_t length, bool known, 
     while (last < end && (isalnum((unsigned char)*last) || *last == '_'))
         last++;
     char of_script[16] = "";
-    if (argument > 0)
-        snprintf(of_script, sizeof of_script, ":%d", argument);
+    if (argument > 0 || line > 0)
+        snprintf(of_script, sizeof of_script, ":%d", line > 0 ? line : argument);
     text_printf(out, "%c%c%.*s%s%c", MARK,
                 sum       ? of_sum
                 : command ? of_command
+                : line    ? of_printed
                 : known   ? of_empty
                           : of_unset,
                 (int)(last - piece), piece, of_script, MARK);
@@ -70,6 +71,13 @@ const char *shell_mark_in(const char *word)
     return word + strcspn(word, mark);
 }
 
+int shell_mark_line(const char *word)
+{
+    const char *stop = word[0] == MARK && strchr("cps", word[1]) ? strchr(word + 2, MARK) : NULL;
+    const char *colon = stop ? memchr(word, ':', (size_t)(stop - word)) : NULL;
+    return colon ? (int)strtol(colon + 1, NULL, 10) : 0;
+}
+
 bool shell_unmark(struct text *out, const char *word, bool *unset)
 {
     bool marked = false;
@@ -82,8 +90,9 @@ bool shell_unmark(struct text *out, const char *word, bool *unset)
         }
         static const char *const endings[] = { "th", "st", "nd", "rd" };
         const char *colon = memchr(word, ':', (size_t)(stop - word));
-        int length = (int)((colon ? colon : stop) - word - 2), argument = colon ? (int)strtol(colon + 1, NULL, 10) : 0;
+        int length = (int)((colon ? colon : stop) - word - 2), number = colon ? (int)strtol(colon + 1, NULL, 10) : 0;
         char kind = word[1];
+        int argument = kind == of_unset || kind == of_empty ? number : 0;
         text_printf(out,
                     kind == of_sum       ? "$((%.*s ...))"
                     : kind == of_command ? "$(%.*s ...)"

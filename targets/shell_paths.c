@@ -52,8 +52,7 @@ static const char *parent(struct shell *s, const char *path)
     return last == 0 ? "." : shell_copy(s, path, last);
 }
 
-/* NULL: not known, or a failure. */
-static const char *place_of(struct shell *s, const char *word, const struct shell_operand *operand, const char *folder)
+const char *shell_place_of(struct shell *s, const char *word, const struct shell_operand *operand, const char *folder)
 {
     if (operand->unknown || !*word || *word == '-' || (operand->length > 0 && *operand->at == '~'))
         return NULL;
@@ -95,7 +94,7 @@ static bool read_command(struct shell *s, const char **folder, const char **prin
     }
     if (!*known || which == 5)
         return true;
-    const char *path = operands == 1 ? place_of(s, words.words[words.count - 1], &operand, *folder) : NULL;
+    const char *path = operands == 1 ? shell_place_of(s, words.words[words.count - 1], &operand, *folder) : NULL;
     *known = which == 0 ? operands == 0 : path != NULL;
     if (*known && which == 1)
         *folder = path;
@@ -144,7 +143,7 @@ bool shell_printed_path(struct shell *s, const char *command, size_t length, con
 bool shell_operand_path(struct shell *s, const struct shell_words *words, const char **out)
 {
     bool marked = words->count > 2 && words->words[1][0] == '-';
-    *out = words->count > 1 ? place_of(s, words->words[marked ? 2 : 1], &s->operand, s->folder) : NULL;
+    *out = words->count > 1 ? shell_place_of(s, words->words[marked ? 2 : 1], &s->operand, s->folder) : NULL;
     return !s->err->message[0];
 }
 

@@ -30,8 +30,17 @@ static bool add_value(struct shell *s, struct shell_variable *variable, const ch
     return true;
 }
 
-static bool set_variable(struct shell *s, const char *name, size_t length, bool append,
-                         const struct shell_words *values, bool is_array)
+/* Whether the words hold nothing at all. */
+static bool is_nothing(const struct shell_words *words)
+{
+    for (int i = 0; i < words->count; i++)
+        if (words->words[i][0])
+            return false;
+    return true;
+}
+
+bool shell_assign(struct shell *s, const char *name, size_t length, bool append, const struct shell_words *values,
+                  bool is_array)
 {
     struct shell_script *script = s->script;
     struct shell_variable *variable = shell_variable(script, name, length);
@@ -53,6 +62,7 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
     if (append && !is_array && variable->count > 0) {
         struct text joined = { 0 };
         text_printf(&joined, "%s%s", variable->values[0], values->count > 0 ? values->words[0] : "");
+        variable->printed = variable->printed ? variable->printed : values->hidden;
         return shell_take(s, &joined, &variable->values[0]);
     }
     if (!append)
@@ -61,11 +71,19 @@ static bool set_variable(struct shell *s, const char *name, size_t length, bool 
     variable->from = append && variable->count > 0 ? shell_from_both(variable->from, s->from) : s->from;
     variable->unknown = append ? variable->unknown : s->unknown;
     variable->argument = append || is_array ? 0 : s->argument;
+    const char *missing = values->hidden ? values->hidden : s->unknown && is_nothing(values) ? s->printed : NULL;
+    variable->printed = append && variable->printed ? variable->printed : missing;
     variable->several = NULL;
     for (int i = 0; i < values->count; i++)
         if (!add_value(s, variable, values->words[i]))
             return false;
     return true;
+}
+
+bool shell_set_list(struct shell *s, const char *name, const struct shell_words *values, bool unknown)
+{
+    s->unknown = unknown;
+    return shell_assign(s, name, strlen(name), false, values, true);
 }
 
 enum shell_from shell_from_both(enum shell_from one, enum shell_from other)
@@ -78,7 +96,7 @@ bool shell_set(struct shell *s, const char *name, size_t length, const char *val
     struct shell_words values = { .count = 1, .words = &value };
     s->unknown = unknown;
     s->argument = 0;
-    return set_variable(s, name, length, false, &values, false);
+    return shell_assign(s, name, length, false, &values, false);
 }
 
 size_t shell_name_length(const char *p, const char *end)
@@ -89,12 +107,14 @@ size_t shell_name_length(const char *p, const char *end)
     return (size_t)(q - p);
 }
 
-/* Length of a name and = or += at the beginning; 0: it is no assignment. */
+/* Length of a name, or NAME[KEY], and = or += at the beginning; 0: it is no assignment. */
 static size_t assignment_at(const char *p, const char *end, size_t *name_length)
 {
     *name_length = shell_name_length(p, end);
     const char *q = p + *name_length;
     if (q == p)
+        return 0;
+    if (q < end && *q == '[' && !(q = shell_closed(q + 1, end, '[', ']')))
         return 0;
     if (q < end && *q == '+')
         q++;
@@ -105,6 +125,7 @@ static bool read_array(struct shell *s, struct shell_words *values)
 {
     enum shell_from from = s->spelled;
     bool unknown = false;
+    const char *printed = NULL;
     for (;;) {
         shell_skip_blank(s, true);
         if (s->p == s->end)
@@ -112,6 +133,7 @@ static bool read_array(struct shell *s, struct shell_words *values)
         if (*s->p == ')') {
             s->p++;
             s->unknown = unknown;
+            s->printed = printed;
             s->from = from;
             return true;
         }
@@ -121,6 +143,7 @@ static bool read_array(struct shell *s, struct shell_words *values)
             return false;
         from = first ? s->from : shell_from_both(from, s->from);
         unknown = unknown || s->unknown;
+        printed = printed ? printed : s->printed;
         if (s->p == before)
             s->p++; /* what no word begins with */
     }
@@ -145,7 +168,13 @@ bool shell_assignment(struct shell *s, bool active, bool *found)
     } else if (!shell_word(s, &values, true)) {
         return false;
     }
-    return !active || (shell_note_dropped(s, &values) && set_variable(s, name, name_length, append, &values, array));
+    if (!active)
+        return true;
+    const char *key = name[name_length] == '[' ? name + name_length + 1 : NULL;
+    size_t key_length = key ? (size_t)(name + length - 2 - append - key) : 0;
+    return shell_note_dropped(s, &values) && (!array || shell_take_keys(s, name, name_length, append, &values)) &&
+           (key ? shell_set_element(s, name, name_length, key, key_length, append, &values)
+                : shell_assign(s, name, name_length, append, &values, array));
 }
 
 /* NAME = SUM, NAME += SUM, NAME++ and ++NAME between (( and )); *found: it is one of them. */
@@ -313,9 +342,8 @@ bool shell_read_names(struct shell *s, const struct shell_words *words, const ch
          good = said == between || shell_set(s, "IFS", 3, between ? between : usual, false);
     for (int n = 0; i + n < words->count && !listed && good; n++)
         good = shell_set(s, words->words[i + n], strlen(words->words[i + n]), parts.words[n], unknown);
-    s->unknown = unknown;
     if (listed && i < words->count)
-        good = set_variable(s, words->words[i], strlen(words->words[i]), false, &parts, true);
+        good = shell_set_list(s, words->words[i], &parts, unknown);
     return good;
 }
 

@@ -103,6 +103,7 @@ struct launch_read {
     int64_t
         rank_batch; /* sequences of a data rank in a step, from which the batch follows; 0: it is said, or unknown */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
+    const char *zoo, *hub; /* without a model: the zoo's that it names, or the Hugging Face hub's; NULL: none */
     bool other_model;      /* words that are not understood make another model of the sizes, which then describe none */
     struct decoder sizes;  /* without a model: what it says of one all the same; 0: not said */
     const char *lacks;     /* the only thing that these do not say of it: "--vocab-size, ..."; NULL: more, or none */
@@ -119,6 +120,7 @@ struct launch_read {
     const char *adapter_config; /* which these are, as PEFT's adapter_config.json; NULL: it does not say */
     enum quantized quantized;   /* what frozen matrices are stored in, as far as it says */
     bool quantizes_experts;     /* experts' matrices, too */
+    const char *hidden;         /* what a script's command prints that is not known would be words of it; NULL: none */
     int unknown_count;          /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */
@@ -158,6 +160,9 @@ struct target {
     bool (*read)(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err);
 };
+/* Fails for a script in Python that the target does not read, with what to type; true: it is none. */
+bool launch_refuse_python(const struct target *target, const char *name, const char *text, size_t length,
+                          struct error *err);
 extern const struct target *const targets[]; /* NULL-terminated */
 /* What may be kept in host memory, of what the target knows: nothing, unless the space was widened by it, which asks
  * for links to hosts. */

@@ -20,6 +20,9 @@ struct trainer_said {
 };
 /* The same arguments of whoever gives them, and likewise named ones of other scripts. */
 bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err);
+/* What it computes in, by bf16 and fp16 of the Trainer, of axolotl, which chooses by the device where nobody says it, and
+ * of LLaMA-Factory, or else by accelerate's mixed_precision; *overruled: that says another. */
+bool trainer_read_precision(struct launch_read *out, bool *overruled, struct settings *settings, struct error *err);
 /* Takes accelerate's distributed_type, which is to be `own`; of `other` it says which target reads it. *alone: whether
  * it is one that shards nothing; NULL: that is refused. */
 bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target, bool *alone,

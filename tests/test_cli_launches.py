@@ -361,6 +361,30 @@ def files_that_a_script_takes_in(folder):
     check("typed", typed.returncode == 0 and "pp 4" in typed.stdout, typed)
 
 
+def words_from_files(folder):
+    """What $(cat FILE) and readarray read is read too; where it is not, a launch that says no degree beside it has no price."""
+    (folder / "par.txt").write_text("# four\n--tensor-model-parallel-size 4\n--sequence-parallel\n")
+    (folder / "one.txt").write_text("--tensor-model-parallel-size 4 --sequence-parallel\n")
+
+    def job(head, words, cluster="1x8:h100-sxm"):
+        (folder / "run.sh").write_text(f"{head}\ntorchrun --nproc_per_node 8 pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size 1 {words}\n")
+        return run("estimate", "--from", "megatron-lm", folder / "run.sh", "--cluster", cluster)
+
+    for head, words in (("P=$(cat one.txt)", "$P"), ("P=$(< one.txt)", "$P"), ('P="$(grep -v "^#" par.txt | xargs)"', "$P"), ("P=$(cat $PWD/par.txt | sed '/^#/d' | tr '\\n' ' ')", "$P"), ("readarray -t P < one.txt", "${P[@]}"),
+                        ("mapfile -t P < <(grep -v '^#' par.txt)", "${P[@]}"), ("P=($(cat one.txt))", '"${P[@]}"'), ("", "$(cat one.txt)"), ("", "`cat one.txt`"), ("read -r -a P < one.txt", "${P[@]}")):
+        result = job(head, words)
+        check(f"read by {head}{words}", result.returncode == 0 and "tp+sp 4" in result.stdout and "not understood" not in result.stdout + result.stderr, result)
+    for head, words, told in (("P=$(cat gone.txt)", "${P}", "run.sh:1) stands for is not known, and no other word of the launch says a degree of parallelism: write its words in its place (the launch takes in"),
+                              ("P=($(python3 gen.py --tp 4))", "${P[@]}", "run.sh: what $(python3 gen.py --tp 4) ("), ("readarray -t P < /etc/hostname", "${P[@]}", "/etc/hostname, which is not read: it is outside of the script's folder and of this one)"),
+                              ("", "$(sort par.txt)", "what $(sort par.txt) (")):
+        result = job(head, words)
+        check(f"not read by {head}{words}", result.returncode == 2 and told in result.stderr, result)
+    result = job("P=$(python3 gen.py)", "--tensor-model-parallel-size 2 $P")
+    check("degrees beside it", result.returncode == 0 and "$P (line 2: what it stands for is not known" in result.stdout + result.stderr, result)
+    result = run("estimate", "--from", "megatron-lm", f"torchrun --nproc_per_node 1 pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size 1 $(gen)", "--cluster", "1x1:h100-sxm")
+    check("one device has no degrees", result.returncode == 0, result)
+
+
 def names_that_are_slips(folder):
     """A framework in capitals is found; others' options, flavors of models and texts for numbers are told with what to type."""
     result = run("estimate", "--from", "Megatron-LM", f"{WORDS} --micro-batch-size 2 --vocab-size 1024", "--cluster", "1x8:h100-sxm")
@@ -385,6 +409,44 @@ def names_that_are_slips(folder):
                            (("8B", "Adamw"), "optimizer.name: found Adamw, did you mean AdamW; known are AdamW and Adam"), (("8B", "AdamW", '"8"'), 'tensor_parallel_degree: expected a whole number from 1 to 1048576, found "8"')):
         result = titan(*given)
         check(f"torchtitan {given}", result.returncode == 2 and message in result.stderr, result)
+    for lines, slip, meant in (("[parallelism]\nexpert_parallel_degre = 8", "parallelism.expert_parallel_degre", "parallelism.expert_parallel_degree"), ("[training]\nlocal_batch_sise = 8", "training.local_batch_sise", "training.local_batch_size"),
+                               ("[paralelism]\ntensor_parallel_degree = 8", "paralelism.tensor_parallel_degree", "parallelism.tensor_parallel_degree"), ("[activation_checkpoint]\nmod = 'full'", "activation_checkpoint.mod", "activation_checkpoint.mode")):
+        file.write_text(f'[model]\nname = "llama3"\nflavor = "8B"\n{lines}\n')
+        expect(f"torchtitan {slip}", 2, f"train.toml:5:1: {slip}: torchtitan 0.3.0 has no such setting: did you mean {meant}.", "estimate", "--from", "torchtitan", file, "--cluster", "1x8:h100-sxm")
+    file.write_text('[model]\nname = "llama3"\nflavor = "8B"\n[parallelism]\nenable_async_tensor_parallel = false\n[profiler]\nenabled = true\n[training]\nlocal_batch_size = 1\n')
+    result = run("estimate", "--from", "torchtitan", file, "--cluster", "1x8:h100-sxm")
+    check("names of other releases", result.returncode in (0, 3) and "did you mean" not in result.stderr, result)
+    recipe = folder / "recipe.py"
+
+    def bridge(*lines):
+        recipe.write_text("cfg = llama3_8b_pretrain_config()\n" + "\n".join(lines) + "\n")
+        return run("estimate", "--from", "megatron-bridge", recipe, "--cluster", "1x8:h100-sxm")
+
+    for lines, message in ((("cfg.model.tensor_model_paralel_size = 2",), "recipe.py:2: model.tensor_model_paralel_size is no setting of Megatron-Bridge: did you mean model.tensor_model_parallel_size?"),
+                           (("cfg.train.global_batch_sise = 2",), "did you mean train.global_batch_size?"),
+                           (("cfg.model.seq_length = 8192", "cfg.dataset.sequence_length = 4096"), "recipe.py: Megatron-Bridge refuses it: model.seq_length 8192 is that of the dataset, found 4096")):
+        result = bridge(*lines)
+        check(f"Megatron-Bridge {lines}", result.returncode == 2 and message in result.stderr, result)
+    result = bridge("cfg.model.seq_length = 4096", "cfg.dataset.sequence_length = 4096", "cfg.train.train_iters = 3")
+    check("lengths that are one", result.returncode in (0, 3) and "did you mean" not in result.stderr, result)
+
+
+def scripts_in_python(folder):
+    """What a script in Python trains with is not read but of recipes: one sentence says what is, and what to type."""
+    script = folder / "train.py"
+    trainer = 'import torch\nfrom transformers import Trainer, TrainingArguments\ndef main():\n    args = TrainingArguments(output_dir="out", bf16=True{})\n    Trainer(args=args).train()\nmain()\n'
+    nemo = "import nemo_run as run\nfrom nemo.collections import llm\ndef configure():\n    recipe = llm.mixtral_8x7b.pretrain_recipe(num_nodes=4)\n    recipe.trainer.strategy.tensor_model_parallel_size = 2\n    return recipe\n"
+    plain = "# a\n\nimport torch\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n"
+    for text, targets, message in ((trainer.format(', deepspeed="z3.json"'), ("deepspeed", "accelerate-fsdp2", "megatron-lm", "torchtitan", "nnscaler"), "TrainingArguments are not read: write them as arguments, --from deepspeed .deepspeed train.py --deepspeed"),
+                                   (trainer.format(""), ("accelerate-fsdp2", "deepspeed", "megatron-bridge"), "--from accelerate-fsdp2 .accelerate launch --config_file fsdp.yaml train.py"),
+                                   (nemo, ("megatron-bridge", "megatron-lm", "torchtitan"), "found one of NeMo 2 in Python, which is not read: write what it sets as Megatron-LM.s arguments"),
+                                   (plain, ("accelerate-fsdp2", "deepspeed", "megatron-lm", "nnscaler"), "found one in Python, which [a-z0-9-]+ does not read")):
+        script.write_text(text)
+        for target in targets:
+            expect(f"{message[:20]} {target}", 2, f"train.py: expected .*{message}", "estimate", "--from", target, script, "--cluster", "1x8:h100-sxm")
+    other = folder / "train"
+    other.write_text(plain)
+    expect("without its ending", 2, "train: expected .*found one in Python", "estimate", "--from", "deepspeed", other, "--cluster", "1x8:h100-sxm")
 
 
 def options_beside_a_launch(folder):
@@ -401,6 +463,7 @@ def megatron_words(folder):
     job = ("--cluster", "1x8:h100-sxm", "--vocab-size", 1024)
     expect("checkpoint-activations", 2, "use --recompute-granularity full --recompute-method uniform, which is what it did", "estimate", "--from", "megatron-lm", f"{WORDS} --checkpoint-activations", *job)
     expect("batch-divides", 2, "found: a batch of 16, micro-batches of 4 on 8 data-parallel ranks", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 4", *job)
+    expect("an empty stage", 2, "the launch.s layout: stage 1 of 4, counted from 0, is empty, which cannot be priced", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 2 --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Ettt||t|L'", *job)
     both = folder / "both.sh"
     both.write_text(f"torchrun pretrain_gpt.py {WORDS} --vocab-size 1000 --micro-batch-size 1\ntorchrun pretrain_gpt.py {WORDS} --vocab-size 1000 --micro-batch-size 2\n")
     result = run("estimate", "--from", "megatron-lm", both, "--cluster", "1x8:h100-sxm")
@@ -413,4 +476,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, names_that_are_slips, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words)

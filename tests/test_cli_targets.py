@@ -373,7 +373,7 @@ def not_priced(folder):
                            ("--num-experts 8 --moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity", None),
                            ("--cuda-graph-impl local --cuda-graph-scope full_iteration", "--cuda-graph-impl local (priced without graphs, but where cleave estimate has"),
                            ("--cuda-graph-impl transformer_engine --cuda-graph-scope attn mlp", "--cuda-graph-impl transformer_engine (priced without graphs: "),
-                           ("--overlap-moe-expert-parallel-comm", "--overlap-moe-expert-parallel-comm (priced without"),
+                           ("--num-experts 8 --expert-model-parallel-size 8 --moe-token-dispatcher-type alltoall --overlap-moe-expert-parallel-comm", "--overlap-moe-expert-parallel-comm (priced without"),
                            ("--data-parallel-sharding-strategy optim_grads_params", "--data-parallel-sharding-strategy optim_grads_params"),
                            ("--attention-backend flash --transformer-impl transformer_engine", None)):
         code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
@@ -495,22 +495,25 @@ def no_launch_has_it(folder):
 
 
 def unsaid(folder):
-    """What a script does not say and puts among options is named, whatever fills it; the script's own arguments may be none."""
+    """What a script does not say and puts among options is refused where a command would print it, since it may be degrees; the script's own arguments may be none."""
     model = ("--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --swiglu --normalization RMSNorm "
              "--position-embedding-type rope --disable-bias-linear --vocab-size 128256 --bf16 --use-distributed-optimizer")
     script = folder / "unsaid.sh"
-    for fills, used, named in (("P=$(printf -- '--tensor-model-parallel-size %d' 2)", "$P", "$P"), ("P=`cat arguments`", "$P", "$P"),
-                               ("mapfile -t P < arguments", '"${P[@]}"', "${P[@]}"), ("read -r -d '' P <<X\n--tensor-model-parallel-size 2\nX", "$P", "$P"),
-                               ("", "$(cat arguments)", "$(cat "), ("", "$@", None), ("P=", "$P", None)):
+    for fills, used, hidden in (("P=$(printf -- '--tensor-model-parallel-size %d' 2)", "$P", True), ("P=`cat arguments`", "$P", True), ("mapfile -t P < arguments", '"${P[@]}"', True),
+                               ("read -r -d '' P <<X\n--tensor-model-parallel-size 2\nX", "$P", False), ("", "$(cat arguments)", True), ("", "$@", False), ("P=", "$P", False)):
         for before in (model, model + " --micro-batch-size 1"):
             behind = "--global-batch-size 64" + (" --micro-batch-size 1" if before == model else "")
             script.write_text(f"{fills}\ntorchrun pretrain_gpt.py {before} {used} {behind}\n")
             code, out, err = cleave("estimate", "--from", "megatron-lm", script, "--cluster", "4x8:h100-sxm")
-            check(f"{used} of {fills}", code == 0 and (f"not understood: {named}" in err if named else "not understood" not in err), (code, out, err))
+            check(f"{used} of {fills}", code == 2 and "unsaid.sh: what " in err and "is not known, and no other word of the launch says a degree" in err if hidden else code == 0 and "not understood" not in err, (code, out, err))
+            check(f"degrees of {fills}", not fills.startswith("read") or "tp 2" in out, (code, out, err))
     settings = folder / "titan.sh"
     settings.write_text("EXTRA=$(cat flags)\ntorchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b --training.local_batch_size 2 $EXTRA\n")
     code, out, err = cleave("estimate", "--from", "torchtitan", settings, "--cluster", "1x8:h100-sxm")
-    check("torchtitan's", code == 0 and "not understood: $EXTRA (line 2" in err, (code, out, err))
+    check("torchtitan's", code == 2 and "titan.sh: what $(cat flags) (" in err, (code, out, err))
+    (folder / "flags").write_text("--parallelism.tensor_parallel_degree 2\n")
+    code, out, err = cleave("estimate", "--from", "torchtitan", settings, "--cluster", "1x8:h100-sxm")
+    check("torchtitan's, from a file", code == 0 and "tp+sp 2" in out and "not understood" not in err, (code, out, err))
     shards = folder / "shards.toml"  # as many as the cluster has left, which no configuration says
     shards.write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[parallelism]\n'
                       'data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\n')

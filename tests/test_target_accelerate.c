@@ -123,8 +123,9 @@ START_TEST(files_of_users_are_read)
     ck_assert_int_eq(r.devices, 8);
     ck_assert_int_eq(r.launch.zero, 3);
     ck_assert_int_eq(r.launch.recompute, RECOMPUTE_NONE);
-    ck_assert_int_eq(r.unknown_count, 1);
+    ck_assert_int_eq(r.unknown_count, 2);
     ck_assert_str_eq(r.unknown[0], "parallelism_config.surprise = 3");
+    ck_assert(strstr(r.unknown[1], "tensor parallelism beside FSDP2") && strcmp(r.beyond[0], "no-tp") == 0);
     r = read_text(accelerate, &arena, "run",
                   "accelerate launch --use_fsdp --fsdp_version=2 --num_processes 16 --mixed_precision bf16 sft.py "
                   "--per_device_train_batch_size 2 --gradient_accumulation_steps 3 --max_seq_length 2048 "
@@ -164,6 +165,13 @@ START_TEST(files_of_users_are_read)
     ck_assert_int_eq(r.launch.reshard, RESHARD_EACH_STEP);
     ck_assert_int_eq(r.launch.recompute, RECOMPUTE_BLOCK);
     ck_assert(r.launch.sequence == 2048 && r.launch.batch == 8);
+    /* Shards get the processes that other degrees leave. */
+    r = read_text(accelerate, &arena, "axolotl.yaml",
+                  "context_parallel_size: 4\nfsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n");
+    ck_assert(r.launch.context == 4 && !r.says_data && r.launch.data == 0 && r.devices == 0 && r.launch.zero == 3);
+    r = read_text(accelerate, &arena, "axolotl.yaml",
+                  "context_parallel_size: 4\nnum_processes: 16\nfsdp_version: 2\nfsdp_config:\n  a: true\n");
+    ck_assert(r.launch.context == 4 && r.launch.data == 4 && r.devices == 16);
     ck_assert_int_eq(r.unknown_count, 0);
     arena_free(&arena);
 }
@@ -202,6 +210,8 @@ static const struct {
       "expected parallelism_config_dp_shard_size 2 or more" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nparallelism_config:\n  parallelism_config_sp_size: 2\n",
       "expected DeepSpeed for it" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\ncontext_parallel_size: 4\nnum_processes: 6\n",
+      "6 processes: expected a multiple of tensor 1 x context 4" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nexpert_parallel_size: 4\n",
       "a.yaml:3:1: expert_parallel_size: expected 1, found 4: degrees of this target are parallelism_config_tp_size" },
     { "a.sh", "accelerate launch --config_file x.yaml train.py\n", "the settings are in x.yaml: read it" },
@@ -246,6 +256,52 @@ START_TEST(rules_refuse_by_name)
 }
 END_TEST
 
+/* The Trainer's own arguments say what it computes in, before accelerate's; axolotl's choose by the device. */
+START_TEST(precisions_are_the_trainers)
+{
+    static const char fsdp[] = "fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n";
+    static const struct {
+        const char *text, *device;
+        bool says;
+        enum dtype dtype;
+        int unknown;
+    } cases[] = {
+        { "bf16: true\n", NULL, true, DTYPE_BF16, 0 },
+        { "fp16: True\n", NULL, true, DTYPE_FP16, 0 },
+        { "bf16: false\n", NULL, false, DTYPE_BF16, 0 },
+        { "bf16: false\nfp16: false\n", NULL, true, DTYPE_FP32, 0 },
+        { "mixed_precision: bf16\nfp16: true\n", NULL, true, DTYPE_FP16, 1 },
+        { "mixed_precision: bf16\nbf16: true\n", NULL, true, DTYPE_BF16, 0 },
+        { "mixed_precision: fp16\nbf16: false\n", NULL, true, DTYPE_FP16, 0 },
+        { "mixed_precision: 'no'\n", NULL, true, DTYPE_FP32, 0 },
+        { "base_model: a/b\n", "h100-sxm", true, DTYPE_BF16, 0 },
+        { "base_model: a/b\nbf16: auto\n", NULL, true, DTYPE_BF16, 0 },
+        { "base_model: a/b\nbf16: auto\n", "v100-sxm", true, DTYPE_FP16, 0 },
+        { "base_model: a/b\nbf16: auto\nfp16: true\n", NULL, true, DTYPE_FP16, 0 },
+        { "base_model: a/b\nbf16: true\nfp16: true\n", NULL, true, DTYPE_BF16, 0 },
+        { "base_model: a/b\nbfloat16: true\n", NULL, true, DTYPE_BF16, 0 },
+    };
+    struct arena arena = { 0 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        struct error err = { 0 };
+        struct launch_read r = { .device_name = cases[i].device };
+        snprintf(text, sizeof text, "%s%s", fsdp, cases[i].text);
+        ck_assert_msg(accelerate->read(&r, &arena, "a.yaml", text, strlen(text), &err), "%s", err.message);
+        ck_assert_msg(r.says_dtype == cases[i].says && r.launch.dtype == cases[i].dtype &&
+                          r.unknown_count == cases[i].unknown,
+                      "%s: %d, %s, %d not understood", cases[i].text, r.says_dtype, dtype_names[r.launch.dtype],
+                      r.unknown_count);
+    }
+    struct launch_read r = read_text(accelerate, &arena, "a.sh",
+                                     "accelerate launch --use_fsdp --fsdp_version 2 sft.py --bf16 True --max_length 64\n");
+    ck_assert(r.says_dtype && r.launch.dtype == DTYPE_BF16);
+    check_refusal(accelerate, "a.yaml", "fsdp_version: 2\nbf16: true\nfp16: true\n",
+                  "a.yaml:3:1: fp16: expected bf16 or fp16, found both, which the Trainer refuses");
+    arena_free(&arena);
+}
+END_TEST
+
 static Suite *target_accelerate_suite(void)
 {
     Suite *s = suite_create("target_accelerate");
@@ -254,6 +310,7 @@ static Suite *target_accelerate_suite(void)
     CHECK_ADD(s, files_of_users_are_read);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
+    CHECK_ADD(s, precisions_are_the_trainers);
     return s;
 }
 

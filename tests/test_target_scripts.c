@@ -1,6 +1,7 @@
 /* Scripts of a shell, of which the arguments of a launch are read: functions, choices, and forms of commands. */
 #include "targets/settings.h"
 #include "targets/shell.h"
+#include "tests/as_bash.h"
 #include "tests/megatron_launches.h"
 #include "tests/target_launches.h"
 
@@ -128,19 +129,6 @@ START_TEST(test_choices)
 }
 END_TEST
 
-/* What T is at the end of a script, as bash says it. False: there is no bash. */
-static bool ask_bash(const char *script, char *out, size_t room)
-{
-    char command[1024];
-    snprintf(command, sizeof command, "bash -c '%s\necho $T' 2>&1", script);
-    FILE *bash = popen(command, "r");
-    ck_assert_ptr_nonnull(bash);
-    size_t length = fread(out, 1, room - 1, bash);
-    out[length] = 0;
-    out[strcspn(out, "\n")] = 0;
-    return pclose(bash) != 127 << 8;
-}
-
 /* Lists of && and ||, compound commands within them, subshells and patterns do as bash does. */
 START_TEST(test_as_bash)
 {
@@ -246,18 +234,8 @@ START_TEST(test_as_bash)
         "T=$(( 1 || 1 / 0 ))$(( 0 && 3 ** 99 ))$(( 0 && (1 / 0) + 1 || 1 ))",
         "T=1; M=qwen3; if [[ \"$M\" == *3 && $M != llama* ]]; then T=2; fi",
     };
-    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        struct arena arena = { 0 };
-        struct shell_script script;
-        struct error err = { 0 };
-        char said[256];
-        ck_assert_msg(shell_read(&script, &arena, "args", scripts[i], strlen(scripts[i]), NULL, NULL, &err), "%s",
-                      err.message);
-        if (ask_bash(scripts[i], said, sizeof said))
-            ck_assert_msg(strcmp(said, shell_value(&script, "T")) == 0, "%s: bash says %s, read as %s", scripts[i],
-                          said, shell_value(&script, "T"));
-        arena_free(&arena);
-    }
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+        check_as_bash(scripts[i]);
 }
 END_TEST
 

@@ -1,6 +1,7 @@
 /* Recipes for torchtitan are read back to the launch that they were written of; what its users have is read, and its
  * own refusals are ours. The package's own classes read the files in tests/targets_accept_torch.py. */
 #include "targets/settings.h"
+#include "targets/torchtitan/torchtitan.h"
 #include "tests/target_launches.h"
 
 extern const struct target target_torchtitan;
@@ -535,12 +536,43 @@ START_TEST(configurations_bring_their_own_settings)
                       "%s: %lld of %lld, tensor %lld, expert %lld, keeps %d", cases[i].text, (long long)r.rank_batch,
                       (long long)r.launch.sequence, (long long)r.launch.tensor, (long long)r.launch.expert,
                       r.launch.excepted != 0);
-        ck_assert_msg(r.unknown_count == !!cases[i].unknown &&
+        const bool noted = r.launch.excepted && r.launch.expert > 1;
+        ck_assert_msg(r.unknown_count == !!cases[i].unknown + noted &&
                           (!cases[i].unknown || strstr(r.unknown[0], cases[i].unknown)),
                       "%s: %d: %s", cases[i].text, r.unknown_count, r.unknown_count ? r.unknown[0] : "");
         model_free(r.model);
     }
     arena_free(&arena);
+}
+END_TEST
+
+/* SelectiveAC is for experts, too, as torchtitan's own configurations have it: what they exchange is kept. */
+START_TEST(selective_checkpoints_of_experts)
+{
+    struct model *model = model_of_zoo("qwen3-30b-a3b");
+    struct launch_context context = { .model = model, .devices_per_node = 8 };
+    struct arena arena = { 0 };
+    const char *options = "--module qwen3 --config qwen3_30b_a3b --training.global_batch_size 64 "
+                          "--parallelism.data_parallel_shard_degree 8 activation_checkpoint:selective";
+    for (int expert = 1; expert <= 8; expert *= 8) {
+        char text[256];
+        snprintf(text, sizeof text, "%s --parallelism.expert_parallel_degree %d", options, expert);
+        struct launch_read r = read_text(titan, &arena, "a.sh", text);
+        const struct target_rule *broken = target_broken_rule(titan, &r.launch, &context);
+        ck_assert_msg(!broken, "%s", broken ? broken->name : "");
+        ck_assert(r.launch.excepted == titan_kept(expert > 1) && r.unknown_count == (expert > 1));
+        r.launch.excepted = titan_kept(expert == 1);
+        ck_assert_str_eq(target_broken_rule(titan, &r.launch, &context)->name, "recompute");
+        ck_assert(!r.model && strcmp(r.zoo, "qwen3-30b-a3b") == 0);
+    }
+    arena_free(&arena);
+    model_free(model);
+    for (const struct titan_model *m = titan_models; m->module; m++) {
+        struct model *own = m->zoo ? model_of_zoo(m->zoo) : NULL;
+        ck_assert(!own || (own->hidden == m->hidden && own->vocab_size == m->vocab_size));
+        ck_assert(titan_describes(m) || m->zoo || m->hub);
+        model_free(own);
+    }
 }
 END_TEST
 
@@ -558,6 +590,7 @@ static Suite *target_torchtitan_suite(void)
     CHECK_ADD(s, rules_refuse_by_name);
     CHECK_ADD(s, configurations_bring_their_own_settings);
     CHECK_ADD(s, other_balancers_are_not_understood);
+    CHECK_ADD(s, selective_checkpoints_of_experts);
     return s;
 }
 

@@ -13,6 +13,8 @@ static bool use_model(struct titan_reading *r, const struct titan_model *m, doub
     r->blocks = m->blocks;
     r->kv_heads = m->kv_heads;
     r->has_experts = m->experts > 0;
+    r->out->zoo = m->zoo;
+    r->out->hub = m->hub;
     if (!titan_describes(m))
         return true;
     text_printf(&text,

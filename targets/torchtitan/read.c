@@ -83,7 +83,7 @@ static bool read_checkpoints(struct titan_reading *r)
         return setting_fail(&r->settings, option, r->err,
                             "expected op: every %.20s-th block alone is not planned; use op or full", option->value);
     launch->recompute = mode == 0 ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
-    launch->excepted = mode == 1 ? titan_kept() : 0;
+    launch->excepted = mode == 1 ? titan_kept(launch->expert > 1) : 0;
     return true;
 }
 
@@ -516,31 +516,6 @@ static bool read_named(struct titan_reading *r)
     return settings_read_beside(&r->settings, &file, r->out->beside, r->err);
 }
 
-/* What says batch or length decides all that is predicted, so that a name of it which is not understood is refused. */
-static bool refuse_unknown_batch(const struct titan_reading *r)
-{
-    static const char *const names[] = { "local_batch_size", "global_batch_size", "seq_len" };
-    static const char *const newer[][2] = {
-        /* of torchtitan behind 0.3.0 */
-        { "num_tokens_per_microbatch_per_dp_rank", "local_batch_size x training.seq_len" },
-        { "max_context_length", "seq_len" }
-    };
-    static const char section[] = "training.";
-    for (int i = 0; i < r->settings.count; i++) {
-        const struct setting *one = &r->settings.list[i];
-        const char *key = one->key + strlen(section);
-        if (one->taken || one->word || strncmp(one->key, section, strlen(section)) != 0)
-            continue;
-        const char *meant = text_nearest(key, names, sizeof names / sizeof *names);
-        for (size_t n = 0; n < sizeof newer / sizeof *newer; n++)
-            meant = strcmp(key, newer[n][0]) == 0 ? newer[n][1] : meant;
-        if (meant || strstr(key, "batch") || strstr(key, "_len") || strstr(key, "tokens"))
-            return setting_fail(&r->settings, one, r->err, "torchtitan 0.3.0 has no such setting: did you mean %s%s?",
-                                section, meant ? meant : "local_batch_size or training.seq_len");
-    }
-    return true;
-}
-
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                 struct error *err)
 {
@@ -558,14 +533,20 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
     good = good && titan_read_base(&r) && titan_read_converters(&r) && read_devices(&r) && read_degrees(&r) &&
            read_reshard(&r) && read_pipeline(&r) && read_batch(&r) && read_checkpoints(&r) && read_rest(&r) &&
            read_optimizer(&r);
+    good = good && titan_refuse_slips(&r);
     if (good)
         out->ignored_count += settings_take_all(&r.settings, ignored);
-    good = good && refuse_unknown_batch(&r);
     good = good && settings_say_something(&r.settings,
                                           "settings of torchtitan, such as training.local_batch_size or "
                                           "parallelism.tensor_parallel_degree",
                                           err);
+    out->hidden = r.settings.hidden;
     good = good && (settings_left(&r.settings, &out->unknown_count, &out->unknown) || fail_memory(err));
+    static const char experts[] =
+        "SelectiveAC of experts (what their exchange brings back is priced as if the product before it were kept: that "
+        "product is not counted again)";
+    if (good && out->launch.excepted && out->launch.expert > 1)
+        good = launch_read_add_unknown(out, arena, experts, sizeof experts - 1, err);
     if (!good) {
         model_free(out->model);
         out->model = NULL;

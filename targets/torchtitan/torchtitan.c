@@ -5,21 +5,22 @@
 #include <strings.h>
 
 const struct titan_model titan_models[] = {
-    { "llama3", "8B", "llama3_8b", 4096, 32, 32, 8, 14336, 0, 128256 },
-    { "llama3", "70B", "llama3_70b", 8192, 80, 64, 8, 28672, 0, 128256 },
-    { "llama3", "405B", "llama3_70b", 16384, 126, 128, 8, 53248, 0, 128256 },
-    { "qwen3", "0.6B", "qwen3_0_6b", 1024, 28, 16, 8, 3072, 0, 151936 },
-    { "qwen3", "1.7B", "qwen3_1_7b", 2048, 28, 16, 8, 6144, 0, 151936 },
-    { "qwen3", "4B", "qwen3_1_7b", 2560, 36, 32, 8, 9728, 0, 151936 },
-    { "qwen3", "8B", "qwen3_14b", 4096, 36, 32, 8, 12288, 0, 151936 },
-    { "qwen3", "14B", "qwen3_14b", 5120, 40, 40, 8, 17408, 0, 151936 },
-    { "qwen3", "32B", "qwen3_32b", 5120, 64, 64, 8, 25600, 0, 151936 },
-    { "qwen3", "30B-A3B", "qwen3_30b_a3b", 2048, 48, 32, 4, 0, 128, 151936 },
-    { "qwen3", "235B-A22B", "qwen3_30b_a3b", 4096, 94, 64, 4, 0, 128, 151936 },
-    { "deepseek_v3", "16B", "deepseek_v3_16b", 2048, 27, 16, 16, 10944, 64, 102400 },
-    { "deepseek_v3", "671B", "deepseek_v3_671b", 7168, 61, 128, 128, 18432, 256, 129280 },
-    { "gpt_oss", "20b", "gpt_oss_20b", 2880, 24, 64, 8, 0, 32, 201088 },
-    { "gpt_oss", "120b", "gpt_oss_120b", 2880, 36, 64, 8, 0, 128, 201088 },
+    { "llama3", "8B", "llama3_8b", 4096, 32, 32, 8, 14336, 0, 128256, NULL, NULL },
+    { "llama3", "70B", "llama3_70b", 8192, 80, 64, 8, 28672, 0, 128256, NULL, NULL },
+    { "llama3", "405B", "llama3_70b", 16384, 126, 128, 8, 53248, 0, 128256, NULL, NULL },
+    { "qwen3", "0.6B", "qwen3_0_6b", 1024, 28, 16, 8, 3072, 0, 151936, NULL, "Qwen/Qwen3-0.6B" },
+    { "qwen3", "1.7B", "qwen3_1_7b", 2048, 28, 16, 8, 6144, 0, 151936, NULL, "Qwen/Qwen3-1.7B" },
+    { "qwen3", "4B", "qwen3_1_7b", 2560, 36, 32, 8, 9728, 0, 151936, NULL, "Qwen/Qwen3-4B" },
+    { "qwen3", "8B", "qwen3_14b", 4096, 36, 32, 8, 12288, 0, 151936, "qwen3-8b", NULL },
+    { "qwen3", "14B", "qwen3_14b", 5120, 40, 40, 8, 17408, 0, 151936, NULL, "Qwen/Qwen3-14B" },
+    { "qwen3", "32B", "qwen3_32b", 5120, 64, 64, 8, 25600, 0, 151936, "qwen3-32b", NULL },
+    { "qwen3", "30B-A3B", "qwen3_30b_a3b", 2048, 48, 32, 4, 0, 128, 151936, "qwen3-30b-a3b", NULL },
+    { "qwen3", "235B-A22B", "qwen3_30b_a3b", 4096, 94, 64, 4, 0, 128, 151936, "qwen3-235b-a22b", NULL },
+    { "deepseek_v3", "16B", "deepseek_v3_16b", 2048, 27, 16, 16, 10944, 64, 102400, NULL,
+      "deepseek-ai/DeepSeek-V2-Lite" },
+    { "deepseek_v3", "671B", "deepseek_v3_671b", 7168, 61, 128, 128, 18432, 256, 129280, "deepseek-v3", NULL },
+    { "gpt_oss", "20b", "gpt_oss_20b", 2880, 24, 64, 8, 0, 32, 201088, "gpt-oss-20b", NULL },
+    { "gpt_oss", "120b", "gpt_oss_120b", 2880, 36, 64, 8, 0, 128, 201088, "gpt-oss-120b", NULL },
     { 0 },
 };
 
@@ -38,10 +39,11 @@ const struct titan_model *titan_model_of(const struct decoder *decoder)
     return NULL;
 }
 
-uint64_t titan_kept(void)
+uint64_t titan_kept(bool exchanged)
 {
     uint64_t set = 0;
-    operators_read(&set, "q+k+v+core+gate+down");
+    operators_read(&set, exchanged ? "q+k+v+core+gate+down+shared_gate+shared_down+dispatch+expert_down"
+                                   : "q+k+v+core+gate+down");
     return set;
 }
 
@@ -186,11 +188,12 @@ static bool no_tied_pipeline(const struct launch *launch, const struct launch_co
 }
 static bool recompute_is_known(const struct launch *launch, const struct launch_context *context)
 {
-    bool selective = launch->recompute == RECOMPUTE_BLOCK && launch->excepted == titan_kept();
+    bool exchanged = has_experts(context) && launch->expert > 1,
+         selective = launch->recompute == RECOMPUTE_BLOCK && launch->excepted == titan_kept(exchanged);
     if (launch->recompute_first > 0)
         return false;
     return launch->excepted == 0 ? launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK
-                                 : selective && !has_experts(context);
+                                 : selective;
 }
 /* It is FSDP2 that offloads, which one rank does not have. */
 static bool offloads_all_or_nothing(const struct launch *launch, const struct launch_context *context)
@@ -297,7 +300,8 @@ static const struct target_rule rules[] = {
     { "tied-pipeline", "a tied embedding goes without a pipeline", "models/common/decoder.py, update_from_config",
       no_tied_pipeline, NULL },
     { "recompute",
-      "blocks are all kept, all computed again, or, without experts, but for q+k+v+core+gate+down (SelectiveAC)",
+      "blocks are all kept, all computed again, or but for q+k+v+core+gate+down (SelectiveAC), where experts exchange "
+      "tokens also for shared_gate+shared_down+dispatch+expert_down",
       "distributed/activation_checkpoint.py", recompute_is_known, NULL },
     { "offload",
       "nothing is kept in host memory, or with ZeRO 3 over two ranks or more weights and all state at once "
@@ -363,7 +367,7 @@ static void allow(struct space *space, const struct graph *graph)
         space->zero = (struct allowed){ 2, { 0, 3 } };
     space->reshard = (struct allowed){ 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } };
     space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
-    space->excepted = experts ? allowed_only(0) : (struct allowed){ 2, { 0, (int64_t)titan_kept() } };
+    space->excepted = experts ? allowed_only(0) : (struct allowed){ 2, { 0, (int64_t)titan_kept(false) } };
     space->offload =
         target_offloads(space, (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS } });
     space->slices = allowed_only(1);

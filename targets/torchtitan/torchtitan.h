@@ -14,13 +14,17 @@ extern const struct optimizer titan_narrow;
 /* (NULL-terminated) rules of what is written that launches without torch.compile are read beyond. */
 extern const char *const titan_uncompiled[];
 /* What SelectiveAC keeps of a block: attention, and of the products in their order every other one, the first
- * included: queries, keys and values are one product (fuse_qkv). */
-uint64_t titan_kept(void);
+ * included: queries, keys and values are one product (fuse_qkv). exchanged: of experts that ranks exchange tokens with,
+ * what these bring, too, and of shared ones every other product; grouped products are computed again, as is the
+ * router's (distributed/activation_checkpoint.py, _get_default_save_ops). What the exchange brings back is no operator
+ * here: the experts' last product, which is as large, stands for it. */
+uint64_t titan_kept(bool exchanged);
 
 /* Shapes that the release has configurations for (models/MODULE/__init__.py). */
 struct titan_model {
     const char *module, *flavor, *base; /* base: a function of config_registry of the module */
     int64_t hidden, blocks, heads, kv_heads, inner, experts, vocab_size;
+    const char *zoo, *hub; /* the zoo's model that it is, or the hub's; NULL: none */
 };
 extern const struct titan_model titan_models[]; /* the last has no module */
 /* The one of that shape; NULL: none. */
@@ -55,6 +59,8 @@ struct titan_reading {
 bool titan_read_base(struct titan_reading *r);
 /* Behind it, the converters: what of them has no price is among what is not understood, with the reason. */
 bool titan_read_converters(struct titan_reading *r);
+/* Refuses, of what nobody took, names that are slips, and those of batches and lengths that are not read. */
+bool titan_refuse_slips(struct titan_reading *r);
 /* Puts the list among what is not understood, with the reason. */
 bool titan_leave_converters(struct titan_reading *r, const char *why);
 /* The list of them, in the body of a recipe's function, of a launch in fp8. */
