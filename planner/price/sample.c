@@ -77,9 +77,11 @@ bool sample_keeps(const struct sample *s, int buffer)
 bool sample_frees_first(const struct sample *s, int buffer)
 {
     int last = s->graph->layer_count - 1;
-    bool first = sample_keeps(s, buffer) && s->program->stages[0].instrs[s->lives[buffer].first].layer == last;
-    for (int l = 0; first && l < last; l++)
-        first = s->graph->layers[l].class_index != s->graph->layers[last].class_index;
+    bool first = sample_keeps(s, buffer) && s->deferred_for[buffer] < 0;
+    int maker = first ? sample_path_layer_of(s, &s->program->stages[0].instrs[s->lives[buffer].first]) : 0;
+    for (int m = maker; first && m <= last; m++)
+        for (int l = 0; first && l <= last; l++)
+            first = l == m || s->graph->layers[l].class_index != s->graph->layers[m].class_index;
     return first;
 }
 

@@ -84,8 +84,8 @@ void sample_price_kernels(struct sample *sample);
 int sample_path_layer_of(const struct sample *s, const struct instr *instr);
 /* True when the buffer, not of a weight, lives when the first micro-batch turns around. */
 bool sample_keeps(const struct sample *s, int buffer);
-/* True when such a buffer is the model's last layer's, whose backward pass is the first: no other one finds it of its
- * own micro-batch. Where other layers are priced with that one, their last is no longer the first to be left. */
+/* True when such a buffer is one of the model's last layers', head and loss, whose backward passes are the first: no
+ * other one finds it of its own micro-batch. Where other layers are priced with these, their last is no longer left. */
 bool sample_frees_first(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
