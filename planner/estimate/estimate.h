@@ -114,6 +114,8 @@ int64_t estimate_effort(const struct plan *plan);
 int64_t estimate_instrs(const struct plan *plan);
 /* True when that is another program than the plan's: then a stage fits only if it leaves some room. */
 bool estimate_shortens(const struct plan *plan);
+/* Gives what of so many bytes estimate_plan_steady() lets the program of such a plan have. */
+int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan);
 int64_t estimate_doubtful_bytes(int64_t bytes); /* what the closed form may use where a layout may have to do with these */
 void estimate_free(struct estimate *estimate);                    /* accepts NULL */
 int64_t estimate_peak_bytes(const struct prediction *prediction); /* of its fullest stage */

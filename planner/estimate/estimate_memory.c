@@ -10,6 +10,23 @@
 #include "planner/program/schedule.h"
 #include <string.h>
 
+/* Gives more rooms where places repeat with every step, since what a round leaves over moves the rest about. */
+static int usual_rooms(const struct plan *plan)
+{
+    return schedules[plan->schedule]->asynchronous ? 3 : 1;
+}
+
+/* Gives the most bytes b for which b and its rooms are no more than these, whatever persists. */
+static int64_t without_rooms(int64_t bytes, int rooms)
+{
+    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
+}
+
+int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
+{
+    return without_rooms(bytes, usual_rooms(plan));
+}
+
 int64_t estimate_doubtful_bytes(int64_t bytes)
 {
     return bytes + bytes / NEAREST_DOUBT_SHARE;
@@ -43,10 +60,8 @@ int64_t estimate_stage_bytes(const struct program *program, int stage, const str
 int64_t estimate_enough_bytes(const struct program *program, int stage, const struct facts *facts,
                               const struct judging *judging)
 {
-    int64_t bytes = cost_stage_available_bytes(facts, program->plan, stage) -
-                    losses_bytes(program, stage, judging->left_out);
-    /* the most for which they and their rooms are no more than these, whatever persists */
-    return bytes - ceil_div(bytes, ROOM_SHARE + judging->rooms) * judging->rooms;
+    int64_t available = cost_stage_available_bytes(facts, program->plan, stage);
+    return without_rooms(available - losses_bytes(program, stage, judging->left_out), judging->rooms);
 }
 
 /* Fills in the host's memory likewise; there is none where nobody offloads. */
@@ -110,9 +125,8 @@ bool estimate_fill_memory(struct estimate *estimate, const struct program *progr
 
 static struct judging judging_of(const struct plan *plan, int micro_batches)
 {
-    /* where places repeat with every step, what a round leaves over moves the rest about */
     return (struct judging){ .shortened = true,
-                             .rooms = schedules[plan->schedule]->asynchronous ? 3 : 1,
+                             .rooms = usual_rooms(plan),
                              .left_out = plan->micro_batch_count - micro_batches };
 }
 

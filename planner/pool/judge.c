@@ -169,6 +169,30 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
     return true;
 }
 
+/* Judges another plan instead of one that needs the room which a shortened program must leave, if one that leaves it is
+ * nearly as good: the former will hardly fit. */
+static bool make_room(struct run *run, struct candidate *c)
+{
+    int64_t step_ns = INT64_MAX, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
+    bool found = false;
+    if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
+        return true;
+    c->roomy = true;
+    if (!rank_formula(run, c, promised, &step_ns) || step_ns < INT64_MAX)
+        return step_ns < INT64_MAX;
+    struct candidate smaller = *c;
+    smaller.plan = NULL;
+    if (!solve_smaller(run, &smaller, promised, &found))
+        return false;
+    if (!found || smaller.ranked_ns > c->ranked_ns + c->ranked_ns / 1000 * ROOM_PERMILLE) {
+        plan_free(smaller.plan);
+        return true;
+    }
+    plan_free(c->plan);
+    *c = smaller;
+    return drop_larger(run, c);
+}
+
 static bool family_simulated(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
@@ -408,7 +432,7 @@ static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, b
 static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     bool beaten = judge_cannot_win(run, c), lacks = false;
-    if (!beaten && run->host_bytes > 0 && !make_host_room(run, c, run->host_bytes))
+    if (!beaten && (!make_room(run, c) || (run->host_bytes > 0 && !make_host_room(run, c, run->host_bytes))))
         return false;
     c->judged = beaten || c->judged || judge_cannot_win(run, c); /* with the room that it has now */
     if (!c->judged && !rival_yields(run, c, &beaten))

@@ -10,7 +10,7 @@
 /* Keeps the candidate where it may win, and is new still; its plan is taken over or freed. */
 static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int *kept)
 {
-    c->judged = c->simulated = c->polished = false;
+    c->judged = c->simulated = c->roomy = c->polished = false;
     c->simulated_ns = c->beaten_ns = 0;
     c->shrinks = 0;
     if (c->ranked_ns <= most_ns && rank_is_new(run, *kept, c))

@@ -42,6 +42,7 @@ struct candidate {
     int64_t effort;       /* that its simulation took */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;          /* how often less memory was promised because a layout did not fit */
+    bool roomy;           /* was asked for room */
     bool judged, rough;   /* rough: solved for its family's sake, with a loose gap */
     bool simulated;       /* judged, and not for want of memory */
     bool polished;        /* its neighbours had their turn (polish.c) */
