@@ -35,31 +35,18 @@ struct round {
     const struct candidate *from;
     int64_t most_ns, visits_left;
     int kept, near_count;
-    struct ordered *near; /* (near_count) configurations, by index */
+    int *near; /* (near_count) configurations */
 };
-static int compare_index(const void *left, const void *right)
-{
-    const struct ordered *a = left, *b = right;
-    return a->index - b->index;
-}
-
-/* Lists near configurations that could be simulated shorter than the best plan, of more than POLISH_NEAR those with the
- * least to do, since each has to be priced. */
+/* Lists near configurations that could be simulated shorter than the best plan. */
 static bool list_near(struct run *run, struct round *round)
 {
     int all = run->config_count + run->unbounded_count;
-    struct ordered *near = malloc((size_t)all * sizeof *near);
-    if (!near)
+    round->near = malloc((size_t)all * sizeof *round->near);
+    if (!round->near)
         return fail_memory(run->err);
     for (int i = 0; i < all; i++)
         if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < run_best_step_ns(run))
-            near[round->near_count++] = (struct ordered){ run->busy_ns[i], i };
-    if (round->near_count > POLISH_NEAR) {
-        qsort(near, (size_t)round->near_count, sizeof *near, ordered_compare);
-        round->near_count = POLISH_NEAR;
-        qsort(near, POLISH_NEAR, sizeof *near, compare_index);
-    }
-    round->near = near;
+            round->near[round->near_count++] = i;
     return true;
 }
 
@@ -74,7 +61,7 @@ static bool make_next(struct run *run, struct round *round, const struct move_ki
     for (*count = 0; *at < all && *count < most && (round->visits_left -= visits) >= 0; ++*at) {
         struct candidate *next = &made[*count];
         if (!(kind ? kind->make(run, from, *at, round->kept, next)
-                   : moves_config(run, from, round->near[*at].index, round->kept, next))) {
+                   : moves_config(run, from, round->near[*at], round->kept, next))) {
             while (--*count >= 0)
                 plan_free(made[*count].plan);
             return false;
@@ -121,16 +108,8 @@ static bool has_neighbours(const struct run *run, const struct candidate *c)
     return !c->polished && rank_has_pieces(run, c);
 }
 
-static bool was_polished(const struct run *run, const struct candidate *like)
-{
-    int polished = 0;
-    for (int i = 0; i < run->candidate_count; i++)
-        polished += run->candidates[i].polished && climb_leads_alike(run, run->candidates[i].config, like->config);
-    return polished >= POLISH_ALIKE;
-}
-
-/* Gives the best plan while it has neighbours to try; else, of judged plans of whose configurations not enough were
- * polished, the one that comes nearest to it; NULL where none is near. */
+/* Gives the best plan while it has neighbours to try; else, of judged plans, the one that comes nearest to it; NULL
+ * where none is near. */
 static struct candidate *find_next(const struct run *run)
 {
     struct candidate *best = find_best(run), *next = NULL;
@@ -140,7 +119,7 @@ static struct candidate *find_next(const struct run *run)
         return best;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->simulated || !has_neighbours(run, c) || judge_expected_ns(run, c) >= least_ns || was_polished(run, c))
+        if (!c->simulated || !has_neighbours(run, c) || judge_expected_ns(run, c) >= least_ns)
             continue;
         next = c;
         least_ns = judge_expected_ns(run, c);
