@@ -157,9 +157,7 @@ enum {
 enum {
     POLISH_NEAR_PERCENT = 3,  /* What the walk finds so much longer than the incumbent is not simulated. */
     POLISH_VISITS = 1 << 18,  /* Layers visited by walks in a round, for each kind of neighbours. */
-    POLISH_NEAR = 192,        /* Configurations that differ in one thing, those with the least to do first. */
-    POLISH_ROUNDS = 48,       /* Plans whose neighbours are looked at, */
-    POLISH_ALIKE = 8,         /* of each configuration. */
+    POLISH_ROUNDS = 48,       /* Plans whose neighbours are looked at. */
     POLISH_WORTH_SHARE = 512, /* A gain of one part in so many is worth the budget anew. */
 };
 

@@ -93,21 +93,19 @@ struct climb {
     bool then_steps; /* by these afterwards */
 };
 
-bool climb_leads_alike(const struct run *run, int config, int other)
-{
-    const struct config *a = &run->configs[config], *b = &run->configs[other];
-    return config_equal_but(a, b, config_is_bounded(a) || config_is_bounded(b) ? 0 : BUT_PREFETCH | BUT_EXTRA);
-}
-
 /* True when enough candidates of the configuration have climbed: one, or a few where the formula does not bound it and
- * the model is small, since there cuts say more than the formula does. */
+ * the model is small, since there cuts say more than the formula does. Beside it prefetch and what is in flight make no
+ * other configuration. */
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
-    bool few = !config_is_bounded(&run->configs[c->config]) && run_is_small(run);
+    const struct config *own = &run->configs[c->config];
     int alike = 0;
-    for (int i = 0; i < count; i++)
-        alike += climb_leads_alike(run, climbed[i].config, c->config);
-    return alike >= (few ? CLIMB_ALIKE : 1);
+    for (int i = 0; i < count; i++) {
+        const struct config *other = &run->configs[climbed[i].config];
+        bool bounded = config_is_bounded(own) || config_is_bounded(other);
+        alike += config_equal_but(own, other, bounded ? 0 : BUT_PREFETCH | BUT_EXTRA);
+    }
+    return alike >= (!config_is_bounded(own) && run_is_small(run) ? CLIMB_ALIKE : 1);
 }
 
 /* Lets leaders climb. A plan whose walk is dear does not where it would not lead even with as small a share of its step

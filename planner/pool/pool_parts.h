@@ -38,8 +38,6 @@ bool rank_make_plan(struct run *run, struct candidate *c);
 /* climb.c: improves the best plan of each configuration from that one on that leads by rank. */
 bool climb_from(struct run *run, int first_config);
 bool climb_all(struct run *run);
-/* True when the two are one to climb from: beside the formula, prefetch and what is in flight make no other one. */
-bool climb_leads_alike(const struct run *run, int config, int other);
 
 /* reserve.c: promises no more what the layout lacks, by stages, or all of them less where these may have several
  * meshes, until the formula, which may see less than the layout, does not let the same plan pass. */
