@@ -1,7 +1,6 @@
 #include "base/num.h"
 #include "planner/check/check_busy.h"
 #include "planner/check/check_parts.h"
-#include "planner/estimate/estimate.h"
 #include "planner/program/schedule.h"
 #include "planner/space/config_name.h"
 #include <math.h>

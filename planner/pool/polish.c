@@ -153,7 +153,7 @@ bool polish_best(struct run *run)
 {
     if (run->result->plan_count == 0 || run->options->keep_all)
         return true;
-    int64_t spent = 0, worth_ns = run_best_step_ns(run); /* spent since the best was so long */
+    int64_t spent = 0;
     for (int round = 0; round < POLISH_ROUNDS && !run_stops(run); round++) {
         struct candidate *next = find_next(run);
         bool found;
@@ -162,10 +162,6 @@ bool polish_best(struct run *run)
         next->polished = true;
         if (!find_neighbours(run, next, &found) || (found && !judge_better(run, &spent, &found)))
             return false;
-        if (run_best_step_ns(run) < worth_ns - worth_ns / POLISH_WORTH_SHARE) {
-            worth_ns = run_best_step_ns(run);
-            spent = 0;
-        }
     }
     return true;
 }

@@ -2,7 +2,6 @@
  * stage across types waits for the slowest, so that it gets the dearest price of each layer; the links on which types
  * meet are left to the judge. Less memory than the cluster's largest devices have counts as taken. */
 #include "planner/tables/types.h"
-#include "base/num.h"
 
 bool types_open(struct workbench *bench, struct error *err)
 {
@@ -88,39 +87,23 @@ bool types_least_table(struct workbench *bench, const struct config *config, con
     return join_types(bench, config, (1u << bench->facts->cluster->type_count) - 1, true, false, out, err);
 }
 
-/* True where a unit of some level holds stages and a part of another. */
-static bool cuts_stages(const struct cluster *cluster, int ranks, int first_rank)
+/* Gives a rank from which a stage lies in the hierarchy of links as from this one: 0, unless a unit of some level holds
+ * a part of it and of another stage. */
+static int place_of_stage(const struct cluster *cluster, int ranks, int first_rank)
 {
     for (int level = 0; level + 1 < cluster->level_count; level++) {
         int unit = cluster_unit(cluster, 0, level), place = first_rank % unit;
         if (place > 0 && place + ranks > unit)
-            return true;
+            return first_rank % cluster_unit(cluster, 0, cluster->level_count - 2);
     }
-    return false;
-}
-
-bool types_tell_stages(const struct workbench *bench, const struct config *config, bool bound_only)
-{
-    bool tell = bench->type_facts != NULL;
-    for (int k = 1; k < config->stages && !bound_only && !tell; k++) /* the first stage's bound is the least */
-        tell = cuts_stages(bench->facts->cluster, mesh_ranks(&config->mesh), config_first_rank(config, k));
-    return tell;
-}
-
-/* Prices the stage as it lies among units of links that are not whole numbers of stages. */
-static bool place_table(struct workbench *bench, const struct config *config, int first_rank,
-                        const struct price_table **out, struct error *err)
-{
-    const struct cluster *cluster = bench->facts->cluster;
-    int period = cluster_unit(cluster, 0, max_int(cluster->level_count - 2, 0));
-    bool alike = !cuts_stages(cluster, mesh_ranks(&config->mesh), first_rank);
-    return workbench_type_table(bench, config, 0, alike ? 0 : first_rank % period, false, out, err);
+    return 0;
 }
 
 static bool mix(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                 struct error *err)
 {
     int pieces = config_pieces(config);
+    const struct cluster *cluster = bench->facts->cluster;
     const struct price_table **stages = arena_alloc(&bench->arena, (size_t)pieces, sizeof *stages);
     struct price_table *least = NULL;
     if (!stages)
@@ -128,9 +111,10 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
     for (int k = 0; k < config->stages; k++) {
         int ranks = mesh_ranks(&config->mesh);
         int first = config_first_rank(config, k);
-        unsigned types = cluster_types(bench->facts->cluster, first, ranks);
+        unsigned types = cluster_types(cluster, first, ranks);
         if (!(bench->type_facts ? types_stage_table(bench, config, types, bound_only, &stages[k], err)
-                                : place_table(bench, config, first, &stages[k], err)))
+                                : workbench_type_table(bench, config, 0, place_of_stage(cluster, ranks, first), false,
+                                                       &stages[k], err)))
             return false;
         if (!stages[k])
             return true;
@@ -147,8 +131,13 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
 bool types_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                  struct error *err)
 {
-    bool known;
-    const int64_t more[] = { mesh_ranks(&config->mesh), config->stages, config_pieces(config), config->order.index,
+    const int ranks = mesh_ranks(&config->mesh);
+    bool known, apart = bench->type_facts != NULL;
+    for (int k = 1; k < config->stages && !bound_only && !apart; k++) /* the first stage's bound is the least */
+        apart = place_of_stage(bench->facts->cluster, ranks, config_first_rank(config, k)) > 0;
+    if (!apart)
+        return workbench_type_table(bench, config, 0, 0, bound_only, out, err);
+    const int64_t more[] = { ranks, config->stages, config_pieces(config), config->order.index,
                              schedules[config->schedule]->folded };
     const struct price_table **made =
         place_of(bench, MADE_BY_STAGE, config, bound_only, more, sizeof more / sizeof *more, &known);

@@ -12,9 +12,8 @@ bool types_stage_table(struct workbench *bench, const struct config *config, uns
 /* Gives the least of all types' bounds, number by number; *out is NULL where lowering refuses it. */
 bool types_least_table(struct workbench *bench, const struct config *config, const struct price_table **out,
                        struct error *err);
-/* True when the configuration's stages have prices of their own: several types have, and stages that units of links cut. */
-bool types_tell_stages(const struct workbench *bench, const struct config *config, bool bound_only);
-/* Gives the configuration's table with one for each stage; *out is NULL where lowering refuses it. */
+/* Gives the configuration's table, with one for each stage where there are several types, or where units of links hold
+ * parts of stages; *out is NULL where lowering refuses it. */
 bool types_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                  struct error *err);
 #endif

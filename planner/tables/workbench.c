@@ -335,9 +335,7 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 {
     if (config->meshes > 0)
         return turns_table(bench, config, bound_only, out, err);
-    bool good = types_tell_stages(bench, config, bound_only)
-                    ? types_table(bench, config, bound_only, out, err)
-                    : workbench_type_table(bench, config, 0, 0, bound_only, out, err);
+    bool good = types_table(bench, config, bound_only, out, err);
     if (!good || bound_only || !*out)
         return good;
     if (!cuts_table(bench, config, out, err))
