@@ -598,6 +598,13 @@ def main():
                                  ("accelerate", "bf16", False)):
         code, _, err = cleave("plan", "tiny-llama", "--cluster", "1x2:h100-sxm", "--batch", 8, "--target", target, "--gradient-dtype", dtype)
         check(f"{target}: gradients in {dtype}", code == 0 if usual else code == 2 and "rule optimizer" in err, err)
+    for target in ("megatron-lm", "megatron-bridge"):
+        job = ("plan", "tiny-llama", "--cluster", "1x2:h100-sxm", "--batch", 8, "--target", target, "--moments", "bf16")
+        code, _, err = cleave(*job)
+        check(f"{target}: moments alone", code == 2 and "master_weights fp32 (type --master-weights remainder)" in err, err)
+        code, _, err = cleave(*job, "--master-weights", "remainder", "--fix", "offload=optimizer")
+        check(f"{target}: moments with offload", code == 2 and "rule optimizer-offload" in err and "(--fix offload=none" in err
+              and "found: adamw, moments bf16, master_weights remainder, offload optimizer" in err, err)
     with tempfile.TemporaryDirectory() as folder:
         several_nodes(pathlib.Path(folder))
         others_tools(pathlib.Path(folder))
