@@ -438,6 +438,7 @@ def discovers(folder):
     expect("discover cores where GPUs are", 2, "--device cpu: expected what the GPUs in .*topo_pairs.txt are", *pairs[:3], "--device", "cpu")
     check("discover twice", run(*pairs).stdout == cluster.read_text())
     expect("plan with what was found", 0, "on 8 devices", "plan", "tiny-gpt", "--cluster", cluster, "--batch", "8", "--seq", "16")
+    expect("discover more nodes than a cluster has", 2, "--nodes: expected at most 262144 nodes of 4 devices", *pairs[:-1], 300000)
     expect("discover another table", 2, r"cluster\.json:1: expected the column GPU0", "discover", "--nvidia-smi-topo", corpus / "cluster.json", "--device", "cpu")
     dgx = ["discover", "--nccl-topo", corpus / "dump_dgx_a100.xml", "--nodes", "2"]
     if "reads no XML" in run(*dgx).stderr:
