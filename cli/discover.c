@@ -369,6 +369,16 @@ static bool check_options(const struct discover_options *o, struct error *err)
     return inputs_can_write(o->times.entry, err);
 }
 
+static bool check_nodes(const struct discovery *found, int nodes, struct error *err)
+{
+    int64_t devices = 1;
+    for (int i = 0; i < found->node_levels; i++)
+        devices *= found->level[i].link.fanout;
+    return devices * nodes <= MAX_DEVICES ||
+           fail(err, "--nodes: expected at most %lld nodes of %lld devices, which is a cluster of %d, found %d",
+                (long long)(MAX_DEVICES / devices), (long long)devices, MAX_DEVICES, nodes);
+}
+
 /* What was written must be a cluster: fails with the reader's message. */
 static bool check(const struct inputs *in, const char *text, size_t length, struct error *err)
 {
@@ -391,7 +401,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (!found)
         fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     else if (check_options(o, err) && inputs_catalogue(&in, err) && inputs_can_write(o->output, err) &&
-             look(&view, found, err)) {
+             look(&view, found, err) && check_nodes(found, nodes_of(&view), err)) {
         size_t length = 0;
         discovery_write(&w, found);
         char *text = json_finish(&w, &length);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct option *find_long(const struct verb *verb, const char *name, size_t length)
 {
@@ -127,6 +128,58 @@ static bool number(const struct verb *verb, const struct option *option, const c
     return true;
 }
 
+/* "html" of r.html and of FILE.html; NULL: the name has no ending. */
+static const char *ending_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    return dot && dot > name && dot[1] ? dot + 1 : NULL;
+}
+
+/* The option whose files end as the path does, FILE.html; NULL: none. */
+static const struct option *find_ending(const struct verb *verb, const char *path)
+{
+    const char *ending = ending_of(path);
+    for (size_t i = 0; ending && i < verb->option_count; i++) {
+        const char *own = verb->options[i].value_name ? ending_of(verb->options[i].value_name) : NULL;
+        if (own && strcasecmp(own, ending) == 0)
+            return &verb->options[i];
+    }
+    return NULL;
+}
+
+/* An option of FILE.html writes that, whatever the file is called: another ending means another form. */
+static bool check_ending(const struct verb *verb, const struct option *option, const char *path, struct error *err)
+{
+    const char *own = option->value_name ? ending_of(option->value_name) : NULL, *found = ending_of(path);
+    const struct option *other = find_ending(verb, path);
+    if (!own || !found || strcasecmp(own, found) == 0 || (strcasecmp(found, "htm") == 0 && strcmp(own, "html") == 0))
+        return true;
+    if (other)
+        return fail(err, "cleave %s: --%s: expected %s, found '%s'; did you mean --%s %s?", verb->name, option->name,
+                    option->value_name, path, other->name, path);
+    return fail(err, "cleave %s: --%s: expected %s, found '%s'; type --%s %.*s%s", verb->name, option->name,
+                option->value_name, path, option->name, (int)(found - path), path, own);
+}
+
+/* Of a verb without such a letter. value: what was typed behind it, or NULL. */
+static bool unknown_letter(const struct verb *verb, const char *word, const char *value, struct error *err)
+{
+    struct text near = { 0 };
+    const struct option *meant = value && word[1] == 'o' ? find_ending(verb, value) : NULL;
+    for (size_t i = 0; !meant && word[1] == 'o' && i < verb->option_count; i++)
+        if (verb->options[i].value_name && ending_of(verb->options[i].value_name))
+            text_printf(&near, "%s--%s %s", near.length > 0 ? " or " : "", verb->options[i].name,
+                        verb->options[i].value_name);
+    if (meant)
+        fail(err, "cleave %s: unknown option %.2s; did you mean --%s %s?", verb->name, word, meant->name, value);
+    else if (near.length > 0 && !near.failed)
+        fail(err, "cleave %s: unknown option %.2s; did you mean %s?", verb->name, word, near.data);
+    else
+        fail(err, "cleave %s: unknown option %s; see cleave %s --help", verb->name, word, verb->name);
+    text_free(&near);
+    return false;
+}
+
 static bool store(const struct verb *verb, const struct option *option, const char *value, void *options,
                   struct error *err)
 {
@@ -138,7 +191,7 @@ static bool store(const struct verb *verb, const struct option *option, const ch
         return true;
     case OPTION_TEXT:
         *(const char **)(void *)field = value;
-        return true;
+        return check_ending(verb, option, value, err);
     case OPTION_LIST: {
         struct text_list *list = (struct text_list *)(void *)field;
         if (list->count == MAX_LIST)
@@ -179,9 +232,9 @@ static bool take(const struct verb *verb, int argc, char **argv, int *i, void *o
             return fail(err, "cleave %s: --%s takes no value", verb->name, option->name);
     } else {
         option = find_letter(verb, word[1]);
-        if (!option)
-            return fail(err, "cleave %s: unknown option %s; see cleave %s --help", verb->name, word, verb->name);
         value = word[2] ? word + 2 : NULL;
+        if (!option)
+            return unknown_letter(verb, word, value ? value : *i + 1 < argc ? argv[*i + 1] : NULL, err);
     }
     bool follows = *i + 1 < argc && (argv[*i + 1][0] != '-' || !argv[*i + 1][1]);
     if (!value && option->if_absent && !follows)

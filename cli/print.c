@@ -6,13 +6,16 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Degree of a dimension on the stage, as most of its layers use it. */
+/* Degree of a dimension on the stage, as most of its layers use it. Of dp all data ranks, those included that share
+ * out experts or hold groups of shards, as --fix and launches count them. */
 static int degree(const struct plan *plan, const struct plan_stage *stage, int layer, int dim)
 {
     int product = 1;
-    for (int a = 0; a < plan->atom_count; a++)
-        if (plan->layers[layer].dim[a] == dim)
+    for (int a = 0; a < plan->atom_count; a++) {
+        int own = plan->layers[layer].dim[a];
+        if (own == dim || (dim == DIM_dp && (own == DIM_ep || own == DIM_rp)))
             product *= stage->atom[a];
+    }
     return product;
 }
 

@@ -10,6 +10,7 @@ struct topology_table {
     int count;
     char column[COLUMNS][WORD_BYTES];
     struct topology_pair cell[COLUMNS][COLUMNS];
+    signed char distance[COLUMNS][COLUMNS]; /* from near to far, as the words say; NVLink is nearest */
 };
 
 /* The number behind a prefix: "GPU12"; -1: another word. */
@@ -43,7 +44,8 @@ static bool read_header(struct words *r, struct topology *out, struct topology_t
                 r->name, r->line);
 }
 
-static bool read_cell(struct words *r, struct topology_pair *out, const char *word, bool diagonal)
+static bool read_cell(struct words *r, struct topology_pair *out, signed char *distance, const char *word,
+                      bool diagonal)
 {
     static const struct {
         const char *word;
@@ -55,11 +57,15 @@ static bool read_cell(struct words *r, struct topology_pair *out, const char *wo
     if (diagonal)
         return strcmp(word, "X") == 0 ||
                fail(r->err, "%s:%d: expected X on the diagonal, found \"%s\"", r->name, r->line, word);
+    if (links > TOPOLOGY_LINKS)
+        return fail(r->err, "%s:%d: expected at most %d NVLinks of a GPU, found \"%s\"", r->name, r->line,
+                    TOPOLOGY_LINKS, word);
     if (links > 0)
         return true;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(word, words[i].word) == 0) {
             *out = (struct topology_pair){ words[i].tier, 0 };
+            *distance = (signed char)(i + 1);
             return true;
         }
     return fail(r->err, "%s:%d: expected one of NV1, NV2, ..., PIX, PXB, PHB, NODE, SYS, found \"%s\"", r->name,
@@ -77,7 +83,7 @@ static bool read_row(struct words *r, struct topology_table *t, int row)
         if (!words_next_word(r, word))
             return fail(r->err, "%s:%d: expected %d cells in the row %s, found %d", r->name, r->line, t->count,
                         t->column[row], i);
-        if (!read_cell(r, &t->cell[row][i], word, i == row))
+        if (!read_cell(r, &t->cell[row][i], &t->distance[row][i], word, i == row))
             return false;
         const struct topology_pair *a = &t->cell[row][i], *b = &t->cell[i][row];
         if (i < row && (a->tier != b->tier || a->links != b->links))
@@ -86,6 +92,22 @@ static bool read_row(struct words *r, struct topology_table *t, int row)
     }
     words_next_line(r); /* what is left of it: affinities */
     return true;
+}
+
+/* How many cards some GPU has no nearer one than: its traffic goes by these. */
+static int count_nearest(const struct topology *topology, const struct topology_table *t)
+{
+    int count = 0;
+    for (int nic = topology->device_count; nic < t->count; nic++) {
+        bool nearest = false;
+        for (int gpu = 0; gpu < topology->device_count && !nearest; gpu++) {
+            nearest = true;
+            for (int other = topology->device_count; other < t->count; other++)
+                nearest = nearest && t->distance[gpu][nic] <= t->distance[gpu][other];
+        }
+        count += nearest;
+    }
+    return count;
 }
 
 bool topology_read(struct topology *out, const char *name, const char *text, size_t length, struct error *err)
@@ -100,6 +122,7 @@ bool topology_read(struct topology *out, const char *name, const char *text, siz
     if (ok) {
         for (int i = 0; i < made->device_count; i++)
             memcpy(made->pair[i], table->cell[i], (size_t)made->device_count * sizeof *made->pair[i]);
+        made->nearest_nics = count_nearest(made, table);
         *out = *made;
     }
     free(made);

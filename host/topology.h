@@ -8,10 +8,11 @@
 
 /* From near to far. A tier is a kind of link that a level of a cluster can be made of. */
 enum link_tier { TIER_NVLINK, TIER_SWITCH, TIER_HOST, TIER_COUNT };
-enum { TOPOLOGY_DEVICES = 128, TOPOLOGY_NICS = 128 };
+enum { TOPOLOGY_DEVICES = 128, TOPOLOGY_NICS = 128, TOPOLOGY_LINKS = 36 }; /* NVLinks of a GPU, twice what any has */
 
 struct topology {
     int device_count, nic_count;
+    int nearest_nics; /* network cards that no other is nearer to some GPU than; 0: the source does not say */
     /* Between two GPUs: [0][0] is unused. links: NVLinks; 0 in other tiers, and where only their rate is known. */
     struct topology_pair {
         enum link_tier tier;

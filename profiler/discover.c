@@ -174,6 +174,16 @@ static void add_nodes(struct discovery *out, const struct device_type *device, c
                 topology->nic_count, plural(topology->nic_count), device->name);
             return;
         }
+        if (topology && !level->link.shared && topology->nearest_nics > 0 &&
+            topology->nearest_nics < topology->device_count) {
+            level->link.bytes_per_s *= topology->nearest_nics;
+            level->link.shared = true;
+            say(level->comment,
+                "%d network card%s nearest to GPUs, shared by the %d of a node, each with the rate that the network of "
+                "%s has for a device in the catalogue",
+                topology->nearest_nics, plural(topology->nearest_nics), topology->device_count, device->name);
+            return;
+        }
         say(level->comment, "the network of %s in the catalogue, %s", device->name,
             level->link.shared ? "shared by a node's devices" : "for each device");
         return;

@@ -261,14 +261,35 @@ static bool optimizer_rule(const struct launch *l, const struct launch_context *
     const struct optimizer *o = &l->optimizer;
     if (megatron_is_precision_aware(o))
         return o->rule == OPTIMIZER_ADAMW && o->moments != MOMENTS_EIGHT && o->gradients != GRADIENTS_FP16 &&
-               l->offload == OFFLOAD_NONE && l->dtype != DTYPE_FP32 &&
-               (o->master == MASTER_FP16 || o->master == megatron_kept_master(l->dtype));
+               l->dtype != DTYPE_FP32 && (o->master == MASTER_FP16 || o->master == megatron_kept_master(l->dtype));
     return o->gradients != GRADIENTS_FP16;
 }
 
 static bool bridge_optimizer_rule(const struct launch *l, const struct launch_context *c)
 {
     return l->optimizer.rule == OPTIMIZER_ADAMW && l->optimizer.gradients != GRADIENTS_BF16 && optimizer_rule(l, c);
+}
+
+/* Names the copy of weights, too, where it is at fault, and what to type for it. */
+static void optimizer_detail(struct text *out, const struct launch *l, const struct launch_context *c)
+{
+    const struct optimizer *o = &l->optimizer;
+    launch_optimizer_detail(out, l, c);
+    if (o->rule == OPTIMIZER_ADAMW && o->moments != MOMENTS_FULL && o->master == MASTER_KEPT && l->dtype != DTYPE_FP32)
+        text_printf(out, ", master_weights %s (type --master-weights %s)", optimizer_master_names[MASTER_KEPT],
+                    optimizer_master_names[megatron_kept_master(l->dtype)]);
+}
+
+static bool optimizer_offload_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return !megatron_is_precision_aware(&l->optimizer) || l->offload == OFFLOAD_NONE;
+}
+
+static void optimizer_offload_detail(struct text *out, const struct launch *l, const struct launch_context *c)
+{
+    launch_optimizer_detail(out, l, c);
+    text_printf(out, ", offload %s", offload_names[l->offload]);
 }
 
 static bool optimizer_zero_rule(const struct launch *l, const struct launch_context *c)
@@ -366,15 +387,21 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
     LAUNCH_RULE_CAUSAL("megatron/core/models/gpt/gpt_model.py"), \
     { "model", "the model is one that the arguments describe", "megatron/training/arguments.py, _add_network_size_args", \
       model_rule, model_detail },
+#define OFFLOAD_OF_NARROW \
+    { "optimizer-offload", "moments and copies of weights in fewer than 32 bits are not offloaded: they go with " \
+      "offload none (--fix offload=none, no --optimizer-cpu-offload), what is offloaded with --moments fp32 " \
+      "--master-weights fp32", \
+      "megatron/core/optimizer/optimizer_config.py, use_precision_aware_optimizer", optimizer_offload_rule, \
+      optimizer_offload_detail }
 /* clang-format on */
 
 const struct target_rule megatron_rules[] = {
     RULES{ "optimizer",
            "the optimizer is AdamW, SGD or Muon; --moments bf16 or fp8 go with --master-weights remainder (fp32 under "
-           "fp8) "
-           "or fp16, and nothing is offloaded",
+           "fp8) or fp16",
            "megatron/core/optimizer/optimizer_config.py, use_precision_aware_optimizer, store_param_remainders",
-           optimizer_rule, launch_optimizer_detail },
+           optimizer_rule, optimizer_detail },
+    OFFLOAD_OF_NARROW,
     { "optimizer-zero", "narrow moments go with the distributed optimizer, SGD and Muon without it",
       "megatron/core/optimizer/distrib_optimizer.py", optimizer_zero_rule, launch_optimizer_detail },
     { 0 }
@@ -384,10 +411,10 @@ const struct target_rule megatron_bridge_rules[] = {
            "Megatron-Bridge, models/gpt_provider.py, provide", bridge_positions_rule, NULL },
     { "optimizer",
       "the optimizer is AdamW, all in 32 bit, or the precision-aware one: --moments fp32, bf16 or fp8 with "
-      "--master-weights remainder (of weights in bf16; fp32 under fp8) or fp16, and nothing offloaded; gradients in 16 "
-      "or 32",
+      "--master-weights remainder (of weights in bf16; fp32 under fp8) or fp16; gradients in 16 or 32",
       "Megatron-Bridge, recipes/utils/optimizer_utils.py, recipes/deepseek/h100/deepseek_v3.py", bridge_optimizer_rule,
-      launch_optimizer_detail },
+      optimizer_detail },
+    OFFLOAD_OF_NARROW,
     { "optimizer-zero", "narrow moments go with the distributed optimizer",
       "megatron/core/optimizer/optimizer_config.py", optimizer_zero_rule, launch_optimizer_detail },
     { 0 }

@@ -115,6 +115,10 @@ def wrong_usages(folder):
         (["compare"], "give plan files, or --auto"),
         (["compare", folder / "other.json", "--auto", "tiny-gpt", *job], "not both"),
         (["compare", folder / "other.json"], 'found "cleave-model"'),
+        (["compare", "a.json", "-o", "r.html"], "unknown option -o; did you mean --report r.html"),
+        (["compare", "a.json", "-or.xyz"], "unknown option -o; did you mean --report FILE.html or --markdown FILE.md"),
+        (["compare", "a.json", "--report", "a.b/r.xyz"], "expected FILE.html, found 'a.b/r.xyz'; type --report a.b/r.html"),
+        (["compare", "a.json", "--report", "r.md"], "expected FILE.html, found 'r.md'; did you mean --markdown r.md"),
         (["compare", folder / "other.json", "--steady", 5], "--steady 5: no plan is run: give --run, too"),
         (["compare", folder / "other.json", "--run", "--backend", "timed", "--steady", 5], "--backend timed does not depend on it"),
         (["compare", folder / "other.json", "--run", "--steady", -5], "--steady: expected 0 to 1000, found -5"),
@@ -434,6 +438,7 @@ def discovers(folder):
     expect("discover cores where GPUs are", 2, "--device cpu: expected what the GPUs in .*topo_pairs.txt are", *pairs[:3], "--device", "cpu")
     check("discover twice", run(*pairs).stdout == cluster.read_text())
     expect("plan with what was found", 0, "on 8 devices", "plan", "tiny-gpt", "--cluster", cluster, "--batch", "8", "--seq", "16")
+    expect("discover more nodes than a cluster has", 2, "--nodes: expected at most 262144 nodes of 4 devices", *pairs[:-1], 300000)
     expect("discover another table", 2, r"cluster\.json:1: expected the column GPU0", "discover", "--nvidia-smi-topo", corpus / "cluster.json", "--device", "cpu")
     dgx = ["discover", "--nccl-topo", corpus / "dump_dgx_a100.xml", "--nodes", "2"]
     if "reads no XML" in run(*dgx).stderr:

@@ -39,7 +39,8 @@ def several(folder):
     tried = {t["batch"]: t["step_s"] for t in found["batches"]}
     check("plan --batch auto: all tried have what is fixed", len(tried) > 2 and all(batch % 6 == 0 for batch in tried), answer)
     check("plan --batch auto: the plan's is one of them", tried[found["decisions"]["batch"]] == found["predicted"]["step_s"], answer)
-    check("plan --batch auto: all are shown", all(re.search(rf"^ +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
+    check("plan --batch auto: all are shown", all(re.search(rf"^[* ] +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
+    check("plan --batch auto: why the most per second is not taken", re.search(r", the smallest within 0\.1 % of the most sequences/s; doubling(?s:.*)\n\* +768: .*\n +1152: ", answer.stderr), answer)
     if not SMALL:
         expect("plan --batch auto: beyond 63 bits is none", 3, "40960: no plan", "plan", "llama-3-70b", "--cluster", "1x5:a100-sxm-80", "--batch", "auto", "--fix", "offload=none")
     most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")

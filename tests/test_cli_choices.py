@@ -41,6 +41,9 @@ def words(folder):
     expect("explain of a model without a cluster", 2, "--cluster is missing", "explain", "tiny-gpt", "--batch", 16)
     expect("a key with the same first letter", 2, "did you mean tp", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tpp=2")
     expect("expert ranks of a dense model", 3, "; ep must be 1, as the model has no experts to share out", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "ep=2")
+    moe = ["plan", "tiny-moe", "--cluster", "1x8:h100-sxm", "--batch", 16, "--fix", "pp=1,tp=1,ep=2"]
+    expect("data ranks with those of experts", 0, "dp 8, ep 2", *moe)
+    expect("the same, typed", 0, "dp 8, ep 2", *moe, "--fix", "dp=8")
     expect("two options of one key", 2, "--fix: tp is given twice, tp=2 and tp=1;", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tp=2", "--fix", "pp=1", "--fix", "tp=1")
     expect("a value that the space has not", 2, "--fix tp=2: --space does not have it", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tp=2", "--space", "tp=1:4")
     expect("one that it has", 0, r"tp\S* 2", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tp=2", "--space", "tp=1:2")

@@ -384,7 +384,7 @@ def not_priced(folder):
         code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
         check(f"refused: {words}", code == 2 and expected in err, (code, err))
     code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + "--num-distributed-optimizer-instances 2", "--cluster", "1x8:h100-sxm")
-    check("instances where the cluster alone says the devices", code == 0 and "rp 2" in out and "dp 4" in out, (out, err))
+    check("instances where the cluster alone says the devices", code == 0 and "dp 8, rp 2" in out, (out, err))
     peaks = []
     for stage, strategy in enumerate(("no_shard", "optim", "optim_grads", "optim_grads_params")):
         code, out, err = cleave("estimate", "--from", "megatron-lm", f"{megatron} --use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy {strategy}",
@@ -518,7 +518,7 @@ def unsaid(folder):
     shards.write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n[parallelism]\n'
                       'data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\n')
     code, out, err = cleave("estimate", "--from", "torchtitan", shards, "--cluster", "4x8:h100-sxm")
-    check("the rest of the cluster's", code == 0 and "dp 4, rp 4, tp+sp 2, ZeRO 3" in out, (code, out, err))
+    check("the rest of the cluster's", code == 0 and "dp 16, rp 4, tp+sp 2, ZeRO 3" in out, (code, out, err))
 
 
 def in_pieces(folder):
@@ -601,6 +601,13 @@ def main():
                                  ("accelerate", "bf16", False)):
         code, _, err = cleave("plan", "tiny-llama", "--cluster", "1x2:h100-sxm", "--batch", 8, "--target", target, "--gradient-dtype", dtype)
         check(f"{target}: gradients in {dtype}", code == 0 if usual else code == 2 and "rule optimizer" in err, err)
+    for target in ("megatron-lm", "megatron-bridge"):
+        job = ("plan", "tiny-llama", "--cluster", "1x2:h100-sxm", "--batch", 8, "--target", target, "--moments", "bf16")
+        code, _, err = cleave(*job)
+        check(f"{target}: moments alone", code == 2 and "master_weights fp32 (type --master-weights remainder)" in err, err)
+        code, _, err = cleave(*job, "--master-weights", "remainder", "--fix", "offload=optimizer")
+        check(f"{target}: moments with offload", code == 2 and "rule optimizer-offload" in err and "(--fix offload=none" in err
+              and "found: adamw, moments bf16, master_weights remainder, offload optimizer" in err, err)
     with tempfile.TemporaryDirectory() as folder:
         several_nodes(pathlib.Path(folder))
         others_tools(pathlib.Path(folder))

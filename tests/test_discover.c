@@ -91,6 +91,23 @@ START_TEST(bridged_pairs_are_islands)
 }
 END_TEST
 
+/* Four GPUs with one card talk at the rate of one; cards that other ones are nearer than carry nothing. */
+START_TEST(gpus_share_a_card)
+{
+    static const char text[] = "GPU0 GPU1 NIC0 NIC1\nGPU0 X SYS PHB SYS\nGPU1 SYS X PHB NODE\nNIC0 PHB PHB X SYS\n"
+                               "NIC1 SYS NODE SYS X\n";
+    struct discovery found;
+    struct topology topology;
+    struct error err = { 0 };
+    struct cluster *got = found_cluster(&found, "topo_pairs.txt", "h100-sxm", 2);
+    check_level(got, 2, 2, 50e9, true);
+    cluster_free(got);
+    ck_assert_msg(topology_read(&topology, "two", text, sizeof text - 1, &err), "%s", err.message);
+    ck_assert_int_eq(topology.nic_count, 2);
+    ck_assert_int_eq(topology.nearest_nics, 1);
+}
+END_TEST
+
 START_TEST(without_nvlink_there_is_pcie)
 {
     struct discovery found;
@@ -138,6 +155,7 @@ static const struct refusal {
     { "GPU0 GPU1\nGPU0 X NV4\nGPU1 NV2 X\n", "t:3: expected the same between GPU1 and GPU0 both ways, found \"NV2\"" },
     { "GPU0 GPU1\nGPU0 X QPI\n", "t:2: expected one of NV1, NV2, ..., PIX, PXB, PHB, NODE, SYS, found \"QPI\"" },
     { "GPU0 GPU1\nGPU0 X NV0\n", "found \"NV0\"" },
+    { "GPU0 GPU1\nGPU0 X NV99\n", "t:2: expected at most 36 NVLinks of a GPU, found \"NV99\"" },
     { "GPU0 GPU1\nGPU0 X\n", "t:2: expected 2 cells in the row GPU0, found 1" },
     { "GPU0\nGPU0 NV1\n", "t:2: expected X on the diagonal, found \"NV1\"" },
 };
@@ -260,6 +278,7 @@ static Suite *discover_suite(void)
     Suite *suite = suite_create("discover");
     CHECK_ADD(suite, switched_nodes_are_the_short_form);
     CHECK_ADD(suite, bridged_pairs_are_islands);
+    CHECK_ADD(suite, gpus_share_a_card);
     CHECK_ADD(suite, without_nvlink_there_is_pcie);
     CHECK_ADD(suite, a_mixed_table_takes_the_slowest);
     CHECK_ADD_LOOP(suite, other_tables_are_refused, sizeof topology_refusals / sizeof *topology_refusals);

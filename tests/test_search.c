@@ -184,7 +184,7 @@ START_TEST(expert_degrees_that_cannot_be_are_refused)
     ck_assert(!result->feasible && !search_infeasible(result, &options.space, &err));
     ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
     search_result_free(result);
-    ck_assert_msg(strstr(err.message, "ep must divide the data ranks and the experts") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, "ep must divide dp (its own ranks included)") != NULL, "%s", err.message);
     union fixed uniform = fixed_none();
     struct plan *plan = NULL;
     struct space space = space_default(16, 0, DTYPE_BF16);

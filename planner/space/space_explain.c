@@ -167,7 +167,7 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                                        "for the search micro-batches that are a multiple of the stages"
                                      : "",
              allowed_has(&space->expert, 1)  ? ""
-             : legal_most_experts(graph) > 1 ? "; ep must divide the data ranks and the experts of every layer"
+             : legal_most_experts(graph) > 1 ? "; ep must divide dp (its own ranks included) and every layer's experts"
                                              : "; ep must be 1, as the model has no experts to share out",
              allowed_has(&space->turns, 1)
                  ? ""
