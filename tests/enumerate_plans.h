@@ -10,7 +10,7 @@
 /* Of the layers that a stage has so far. */
 struct stage_sums {
     int64_t path, backward, lane, first, last, step, bytes, tied, peak;
-    int64_t freed, freeing_peak; /* of the model's last layer: what is gone while others go backward; its own peak */
+    int64_t freed; /* of the model's last layers: what is gone while others go backward; their own peaks have it */
     int tied_users;
 };
 /* Which stage it is; where it may have several meshes, how many and how many there are from it on. */
@@ -63,12 +63,8 @@ static inline void sums_add_price(struct stage_sums *sums, const struct layer_pr
     sums->step += price->step_ns;
     sums->bytes += price->weight_bytes + in_flight * price->saved_bytes;
     sums->tied += price->tied_bytes;
-    if (price->freed_bytes > 0) {
-        sums->freed = price->freed_bytes;
-        sums->freeing_peak = price->transient_bytes - price->freed_bytes;
-    } else {
-        sums->peak = max_i64(sums->peak, price->transient_bytes);
-    }
+    sums->freed += price->freed_bytes;
+    sums->peak = max_i64(sums->peak, price->transient_bytes);
 }
 
 static inline void sums_add(struct stage_sums *sums, const struct partition_problem *p, struct stage_spot at, int layer,
@@ -83,8 +79,7 @@ static inline bool sums_end(struct stage_end *out, const struct stage_sums *sums
                             struct stage_spot at)
 {
     const struct price_table *table = spot_table(p, at);
-    int64_t peak = max_i64(sums->freeing_peak, sums->peak - sums->freed);
-    int64_t bytes = table->base_bytes + sums->bytes + peak + (sums->tied_users == 2 ? 0 : sums->tied);
+    int64_t bytes = table->base_bytes + sums->bytes + sums->peak - sums->freed + (sums->tied_users == 2 ? 0 : sums->tied);
     if (bytes > p->capacity_bytes)
         return false;
     int64_t m = p->micro_batch_count, n = spot_in_flight(p, at), replicas = p->mesh_count > 0 ? p->turns[at.shape] : 1;

