@@ -69,8 +69,6 @@ static const struct option options[] = {
       .end_doc = list_heuristics },
 };
 
-enum { PARETO_MEMORY, PARETO_DEVICES };
-
 /* What a search came to, and what else was asked. */
 struct answer {
     const struct plan_arguments *a;
@@ -87,9 +85,8 @@ struct answer {
     struct widening widening; /* of the space, where nothing fitted in the usual one */
     struct certificate certificate;
     struct ranking ranking;
-    struct explainer explainer; /* owns the frontier's plans */
-    int resource;               /* of the frontier */
-    struct frontier frontier;
+    struct explainer explainer; /* owns the plans of pareto */
+    struct pareto pareto;
 };
 
 static bool write_top(struct json_writer *w, const struct answer *answer, struct error *err)
@@ -139,7 +136,7 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
     bool good = (answer->a->top == 1 || write_top(&w, answer, err)) &&
                 remarks_put(&w, answer->in, best->plan, &best->estimate->prediction, err);
     if (answer->a->pareto)
-        pareto_put(&w, &answer->frontier);
+        pareto_put(&w, &answer->pareto);
     if (answer->most_batch > 0)
         batches_put(&w, &answer->batches);
     if (answer->prices->count > 0) {
@@ -283,8 +280,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!print_others(cli, answer, err))
         return false;
     if (a->pareto)
-        pareto_print(cli, &answer->frontier, answer->resource == PARETO_DEVICES ? in->cluster : NULL,
-                     best->estimate->prediction.step_ns, !answer->explainer.ended);
+        pareto_print(cli, &answer->pareto, best->estimate->prediction.step_ns);
     if (!verified)
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
@@ -306,8 +302,8 @@ static void certify(struct answer *answer)
 
 static bool find_frontier(struct answer *answer, struct error *err)
 {
-    return (answer->resource == PARETO_MEMORY ? explain_memory_frontier
-                                              : explain_device_frontier)(&answer->explainer, &answer->frontier, err);
+    return pareto_find(&answer->pareto, &answer->explainer, answer->in, &answer->a->space, answer->widening.taken != 0,
+                       answer->prices, err);
 }
 
 /* On both streams with --json: for programs and for people. Always false. */
@@ -368,7 +364,7 @@ static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct e
     struct varied varied;
     struct solution found = { 0 };
     if (answer->a->json || answer->a->space.time_limit_s > 0 ||
-        (answer->a->pareto && answer->resource == PARETO_DEVICES))
+        (answer->a->pareto && answer->pareto.resource == PARETO_DEVICES))
         return true;
     int64_t compute_ns = p->breakdown_ns[TIME_COMPUTE] + p->breakdown_ns[TIME_RECOMPUTE];
     if (!parts_likely(in->cluster, answer->space->dtype, compute_ns, p->step_ns, &part))
@@ -477,12 +473,11 @@ static bool search_and_answer(const struct cli *cli, struct answer *answer, stru
     struct inputs *in = answer->in;
     struct search_options o;
     struct progress progress;
-    static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
     if (!options_of(a, answer->space, &o, err)) {
         search_result_free(result);
         return false;
     }
-    bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &answer->resource, err);
+    bool good = pareto_named(&answer->pareto.resource, a->pareto, err);
     progress_begin(&progress, cli, "plan");
     progress_watch(&progress, &o);
     explainer_open(&answer->explainer, in->model, &in->facts, &o);

@@ -28,7 +28,7 @@ static const struct json_field file_fields[] = {
          "where something did."),
     PART(certificate, "How good it is proven to be."),
     PART(top, "The best plans that differ in more than trifles, this one first: [{step_s, peak_bytes, plan}]."),
-    PART(frontier, "Step against memory or devices: [{step_s, peak_bytes, devices, cluster, plan}]."),
+    PART(frontier, "Step against memory or devices: [{step_s, peak_bytes, devices, cluster, dollars_per_step, plan}]."),
     PART(batches, "With --batch auto, all that were tried, in that order: [{batch, step_s}]; no step_s: nothing fits."),
     PART(cost, "With --price, of all devices: {dollars_per_hour, dollars_per_step, dollars_per_1e9_tokens, watts, "
                "kwh_per_step, kwh_per_1e9_tokens}; what is not known is absent."),

@@ -29,6 +29,14 @@ def several(folder):
     mixed = ["plan", "bert-large", "--cluster", "1x3:h100-sxm+1x2:l40s", "--batch", 24, "--schedule", "1f1b"]
     answer = expect("plan --pareto devices of two types", 0, rf"\n .* 2  1x2:l40s  (.|\n)*{fewer}", *mixed, "--pareto", "devices")
     check("plan --pareto devices: not all five", "1x3:h100-sxm+1x2:l40s" not in answer.stdout, answer)
+    check("plan --pareto devices: types are compared by no number", "beaten in step and devices of each type (--price" in answer.stdout, answer)
+    priced = [*mixed, "--pareto", "devices", "--price", "h100-sxm=1,l40s=1"]
+    answer = expect("plan --pareto devices by prices", 0, r"\$ a step  cluster +none of these is beaten in step and \$ an hour\n", *priced)
+    points = json.loads(run(*priced, "--json").stdout)["frontier"]
+    check("plan --pareto devices by prices: none is beaten", [p["cluster"] for p in points] == ["1x3:h100-sxm", "1x2:h100-sxm", "1x1:h100-sxm"], points)
+    check("plan --pareto devices: dollars", all(abs(p["dollars_per_step"] - p["devices"] * p["step_s"] / 3600) < 1e-12 for p in points), points)
+    expect("plan --pareto devices: fewer by offload", 0, r" 1  1x1:h100-sxm  .* layers offloaded\n",
+           "plan", "llama-3-8b", "--cluster", "1x2:h100-sxm", "--batch", 2, "--seq", 2048, "--fix", "micro-batch=1,tp=1", "--schedule", "1f1b", "--pareto", "devices")
     if not SMALL:
         answer = run(*mixed)
         check("plan: one type alone takes less", answer.returncode == 0 and re.search(fewer, answer.stderr), answer)
