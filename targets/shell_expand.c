@@ -177,7 +177,8 @@ static bool special(struct shell *s, struct fields *f, char sign, bool quoted)
 static bool add_count(struct shell *s, struct fields *f, const struct shell_variable *variable, bool all, bool quoted)
 {
     char number[24];
-    s->unknown = !variable || variable->unknown;
+    s->unknown = !variable || variable->unknown || variable->apart;
+    s->printed = variable && variable->apart ? variable->apart : s->printed;
     f->begun = f->begun || quoted;
     if (s->unknown)
         return true;
@@ -266,8 +267,9 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
         return add_count(s, f, variable, all, quoted);
     b.unknown = !variable || variable->unknown;
     if (all) {
-        s->unknown = b.unknown;
-        return add_list(s, f, variable, q[1], quoted);
+        s->unknown = b.unknown || (variable && variable->apart);
+        s->printed = variable && variable->apart ? variable->apart : s->printed;
+        return add_list(s, f, variable && variable->apart ? NULL : variable, q[1], quoted);
     }
     const char *behind = q < last && *q == '[' ? shell_closed(q + 1, last, '[', ']') : NULL;
     b.set = variable && variable->count > 0 ? variable->values[0] : NULL;
@@ -518,6 +520,8 @@ bool shell_expand_text(struct shell *s, const char *text, size_t length, const c
     struct fields f = { .words = &words, .whole = true };
     struct shell inner = *s;
     bool ok = true;
+    if (inner.depth++ >= SHELL_DEPTH)
+        return shell_fail(s, "more than %d expansions inside each other", SHELL_DEPTH);
     inner.end = text + length;
     for (inner.p = text; ok && inner.p < inner.end;) {
         bool escapes = *inner.p == '\\' && inner.p + 1 < inner.end;

@@ -5,6 +5,8 @@
 #include "targets/shell.h"
 
 enum { SHELL_DEPTH = 8, SHELL_MOST_BYTES = 1 << 23 }; /* of one script's words: more is none that anybody wrote */
+enum { SHELL_MOST_VARIABLES = 1024 }; /* likewise, elements of lists among them: each is looked for by its name */
+
 struct shell_words {
     int count, capacity;
     const char **words;
@@ -98,8 +100,10 @@ bool shell_element(struct shell *s, const char *name, size_t name_length, const 
 /* Sets NAME[KEY], of which a list has those that numbers name in order. */
 bool shell_set_element(struct shell *s, const char *name, size_t name_length, const char *key, size_t key_length,
                        bool append, const struct shell_words *value);
-/* Of words "[KEY]=VALUE" that are to be the list NAME, or more of it: sets these elements, and leaves the values. */
-bool shell_take_keys(struct shell *s, const char *name, size_t name_length, bool append, struct shell_words *values);
+/* Makes the words the list NAME, or more of it; those of "[KEY]=VALUE" are the elements that they name. */
+bool shell_assign_list(struct shell *s, const char *name, size_t length, bool append, const struct shell_words *values);
+/* What a command would print that a variable lacks which gets these values; NULL: nothing. */
+const char *shell_missing(const struct shell *s, const struct shell_words *values);
 /* Adds words to the variable, or puts them in its place. */
 bool shell_assign(struct shell *s, const char *name, size_t length, bool append, const struct shell_words *values,
                   bool is_array);

@@ -1,4 +1,5 @@
 /* Texts that a script makes words of, or hands to another shell: files, here documents, and lists by name. */
+#include "base/text.h"
 #include "targets/shell.h"
 #include "tests/as_bash.h"
 #include "tests/megatron_launches.h"
@@ -12,6 +13,11 @@ START_TEST(test_as_bash)
         "declare -A C; K=tp; C[tp]=8; C[$K]+=1; C[pp]=3; T=${C[$K]}${C[pp]}$(( ${C[pp]} * 2 ))",
         "A=(1 2); A[1]=4; A[2]=5; i=2; T=${A[*]}-${A[$i]}-${A[i]}-${#A[@]}; T=${T// /.}; T=${A[1]}${A[$i]}${A[i]}",
         "A[0]=3; A[0]=4; T=${A[0]}${A}",
+        "A=(1 2); A[0]+=3; A[-1]+=4; A[1]+=5; T=${A[0]}${A[1]}",
+        "A=([0]=1); A=(2 3); A[1]=4; T=${A[0]}${A[1]}${#A[@]}",
+        "A=([0]=1 [1]=2); A[1]+=4; T=${A[0]}${A[1]}${#A[@]}",
+        "A=(1); A[5]=2; T=${A}${A[0]}${A[5]}${A[4]:-7}",
+        "A=([1]=4 [0]=3); T=${A[0]}${A[1]}",
         "declare -A C=([a]=1 [b]=2); declare -A C=([b]=3); C+=([c]=4); T=${C[a]:-0}${C[b]}${C[c]}",
         "read -r -d \"\" A <<EOF\n 1\n2 \nEOF\nB=($A); T=${B[0]}${B[1]}${#B[@]}",
         "X=7; A=$(cat <<EOF\n$X \\$X\nEOF\n); T=${A% *}",
@@ -85,6 +91,12 @@ START_TEST(test_what_is_hidden)
         { "f() { torchrun p.py --micro-batch-size 1 $@; }\nf $(gen) --bf16\n", "$(gen) (run.sh:2)" },
         { "mapfile -t A < gone.txt\ntorchrun p.py ${A[@]} --bf16\n", "mapfile A (run.sh:1)" },
         { "bash <<EOF\ntorchrun p.py $(gen) --bf16\nEOF\n", "$(gen) (run.sh:1)" },
+        { "A=(--swiglu --swiglu)\nA[1]=$(gen)\ntorchrun p.py ${A[@]} --bf16\n", "$(gen) (run.sh:2)" },
+        { "A=(--swiglu)\nA[5]=--x\ntorchrun p.py \"${A[@]}\" --bf16\n", "all of A with its A[5] (run.sh:2)" },
+        { "A=(--swiglu)\nA[$(gen)]=--x\ntorchrun p.py ${A[0]} --bf16\n", "all of A with its A[$(gen)] (run.sh:2)" },
+        { "declare -A A\nA[b]=--x\nB=\"${A[@]}\"\ntorchrun p.py $B --bf16\n", "all of A with its A[b] (run.sh:2)" },
+        { "A=([1]=4 [0]=--x)\ntorchrun p.py --bf16 ${A[*]}\n", "all of A with its A[1] (run.sh:1)" },
+        { "A=([a]=--x)\ntorchrun p.py --bf16 ${A[$(gen)]}\n", "$A (which a command of line 2 prints)" },
         { "A=$(gen)\ntorchrun --master_addr $A p.py ${A:-} $B --bf16 $C\n", NULL },
         { "A=$(gen):1\nrsync --delete $(gen) a\ntorchrun --rdzv_endpoint=$A p.py --bf16 --micro-batch-size 1\n", NULL },
     };
@@ -103,12 +115,39 @@ START_TEST(test_what_is_hidden)
 }
 END_TEST
 
+/* Scripts that nobody wrote are refused at once. */
+START_TEST(test_without_bound)
+{
+    struct text nested = { 0 }, keys = { 0 }, open = { 0 };
+    text_add(&nested, "P=");
+    for (int i = 0; i < 8000; i++)
+        text_add(&nested, "${a[");
+    text_add(&nested, "0");
+    for (int i = 0; i < 8000; i++)
+        text_add(&nested, "]}");
+    for (int i = 0; i < 40000; i++) {
+        text_printf(&keys, "a[k%d]=1\n", i);
+        text_add(&open, "a[\n");
+    }
+    text_add(&open, "torchrun p.py --tensor-model-parallel-size 2 --micro-batch-size 1\n");
+    check_refusal(megatron(), "run.sh", nested.data, "run.sh:1: more than 8 expansions inside each other");
+    check_refusal(megatron(), "run.sh", keys.data, "the script sets more than 1024 variables");
+    struct arena arena = { 0 };
+    ck_assert_int_eq(read_text(megatron(), &arena, "run.sh", open.data).launch.tensor, 2);
+    arena_free(&arena);
+    text_free(&nested);
+    text_free(&keys);
+    text_free(&open);
+}
+END_TEST
+
 static Suite *target_texts_suite(void)
 {
     Suite *suite = suite_create("target_texts");
     CHECK_ADD(suite, test_as_bash);
     CHECK_ADD(suite, test_here_documents);
     CHECK_ADD(suite, test_what_is_hidden);
+    CHECK_ADD(suite, test_without_bound);
     return suite;
 }
 
