@@ -58,6 +58,8 @@ struct shell {
     const char *feeder; /* likewise the command within < <( ); NULL: none */
     size_t feeder_length;
     const char *output;  /* likewise the file behind >; NULL: none */
+    struct shell_operand output_operand;
+    struct shell_words *written; /* paths of files that commands so far wrote, which are other ones than now lie there */
     const char *printed; /* of the word that was read last: what a command prints that is not known; NULL: nothing */
     const char *outside; /* words of the text that runs miss this, as struct shell_command has it; NULL: nothing */
     int line, depth;
@@ -170,6 +172,8 @@ bool shell_in_test(const struct shell_words *words);
 bool shell_test_sign(struct shell *s, struct shell_words *words);
 /* Whether the text, or the one word of it, ends with an option, "--option " or "--option=", whose value comes next. */
 bool shell_awaits_value(const char *text, size_t length, bool word);
+/* Whether the text ends with the signs of an option alone, whose name comes next. */
+bool shell_awaits_name(const char *text, size_t length);
 /* Adds the mark of a value that came to nothing: how the script spells it, whether it is known to be empty, which of the
  * script's arguments it is, and in which line stands the command that would print it; 0: none. */
 void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument, int line);
@@ -210,6 +214,10 @@ bool shell_count_file(struct shell *s, const char **why);
 /* What the command between $( and ) prints, if it is a file's text: of cat FILE and < FILE, of a here document, also
  * through tr, grep -v and xargs. *out: NULL: it is none, or could not be read, which is noted. False: a failure. */
 bool shell_printed_text(struct shell *s, const char *command, size_t length, const char **out);
+/* Keeps the path of the file that the command writes by > or tee, if that is known. */
+bool shell_keep_written(struct shell *s, const struct shell_words *words);
+/* Why the file is not to be read, which the script writes before; NULL: it may be. */
+const char *shell_why_written(const struct shell *s, const char *path);
 /* The text as it stands between double quotes, but that these are plain there. *hidden: what is missing of it, as struct
  * shell_command has it. */
 bool shell_expand_text(struct shell *s, const char *text, size_t length, const char **out, const char **hidden);

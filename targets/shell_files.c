@@ -24,11 +24,10 @@ static bool file_text(struct shell *s, const char *word, const struct shell_oper
     *out = NULL;
     if (s->err->message[0])
         return false;
-    if (!path)
-        why = "its path is not known";
-    else if (!s->beside || !s->beside->source)
+    why = path ? shell_why_written(s, path) : "its path is not known";
+    if (!why && !(s->beside && s->beside->source))
         why = "files that a script reads are not at hand here";
-    else if (!shell_count_file(s, &why))
+    else if (!why && !shell_count_file(s, &why))
         return true;
     if (!why && !s->beside->source(s->beside, s->arena, path, &found, &text, &length, &why, s->err))
         return false;
@@ -334,13 +333,34 @@ static bool read_whole(struct shell *s, const char *name, const char *text)
     return value && shell_set(s, name, strlen(name), value, !text);
 }
 
+/* What is read is not known: the names get nothing, and whoever misses it is told. */
+static bool read_unknown(struct shell *s, const struct shell_words *words)
+{
+    int i = 1, named = 0;
+    for (; i < words->count && words->words[i][0] == '-'; i++) {
+        const char *word = words->words[i];
+        i += word[1] && strchr("pdnNtui", word[strlen(word) - 1]); /* whose value is the next word */
+    }
+    for (; i < words->count || named == 0; i++, named++) {
+        const char *name = i < words->count ? words->words[i] : "REPLY";
+        struct text what = { 0 };
+        text_printf(&what, "read %.40s (%.80s:%d)", name, s->file->before ? s->file->path : s->file->name, s->line);
+        s->from = SHELL_FROM_EITHER;
+        if (!shell_take(s, &what, &s->printed) || !shell_set(s, name, strlen(name), "", true))
+            return false;
+    }
+    return true;
+}
+
 bool shell_reads(struct shell *s, const struct shell_words *words, const char *between, bool *found)
 {
     const char *command = words->count > 0 ? words->words[0] : "", *text;
     bool reads = strcmp(command, "read") == 0, lists = !strcmp(command, "readarray") || !strcmp(command, "mapfile");
-    *found = (reads || lists) && (s->fed || s->documents || s->feeder || s->input);
+    *found = reads || lists;
     if (!*found)
         return true;
+    if (!(s->fed || s->documents || s->feeder || s->input)) /* of a loop, of a pipe, or what somebody types */
+        return lists ? read_lines(s, words, NULL) : read_unknown(s, words);
     if (!fed_text(s, &text))
         return false;
     if (lists)

@@ -197,8 +197,10 @@ bool shell_redirection(struct shell *s, bool *found)
         s->input = words.words[0];
         s->input_operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown, s->from };
     }
-    if (out && words.count > 0)
+    if (out && words.count > 0) {
         s->output = words.words[0];
+        s->output_operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown, s->from };
+    }
     if (here && words.count > 0) {
         s->here = words.words[0];
         s->documents = true;

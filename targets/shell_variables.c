@@ -267,6 +267,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
     bool whole;
     int line = s->line;
     enum shell_from from = SHELL_FROM_EITHER;
+    const char *printed = NULL;
     *never = false;
     shell_skip_blank(s, false);
     if (s->end - s->p >= 2 && s->p[0] == '(' && s->p[1] == '(')
@@ -284,6 +285,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
         from = first ? s->from : shell_from_both(from, s->from);
         s->p += s->p == before; /* what no word begins with */
         unknown = unknown || s->unknown;
+        printed = printed ? printed : s->printed;
     }
     if (!listed && s->arguments)
         words = *s->arguments;
@@ -291,6 +293,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
     if (!runs || length == 0 || *never)
         return true;
     s->from = from;
+    s->printed = printed;
     if (!shell_set(s, name, length, words.count > 0 ? words.words[0] : "", unknown))
         return false;
     for (int i = 0; i < words.count && text.length < 80; i++)
