@@ -50,6 +50,7 @@ struct shell {
     const char *p, *end;
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
+    bool here_strips;  /* <<- : tabs may stand before that word */
     bool here_literal; /* it stands in quotes: nothing in the document is expanded */
     bool documents;    /* the command that is read announces it */
     const char *fed;   /* the word behind <<< of the command that is read, or what a file has; NULL: none */

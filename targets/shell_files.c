@@ -51,7 +51,7 @@ static bool here_text(struct shell *s, const char **out, const char **hidden)
     for (const char *p = begin; p < s->end && end == s->end;) {
         const char *stop = memchr(p, '\n', (size_t)(s->end - p)), *word = p;
         stop = stop ? stop : s->end;
-        while (word < stop && *word == '\t')
+        while (s->here_strips && word < stop && *word == '\t')
             word++;
         if ((size_t)(stop - word) == s->here_length && memcmp(word, s->here, s->here_length) == 0)
             end = p;
@@ -404,8 +404,11 @@ bool shell_run_here(struct shell *s, const struct shell_words *words)
     const char *text, *command = words->count > 0 ? words->words[0] : "", *hidden;
     const char *file = strcmp(command, "tee") == 0 && words->count > 1 ? words->words[words->count - 1] : s->output;
     bool told = s->documents && runs_input(words), writes = !strcmp(command, "cat") || !strcmp(command, "tee");
-    if (!s->documents || s->depth >= SHELL_DEPTH || (!told && !(writes && file)))
+    if (!s->documents || (!told && !(writes && file)))
         return true;
+    if (s->depth >= SHELL_DEPTH)
+        return told ? shell_fail(s, "a here document: more than %d scripts or functions inside each other", SHELL_DEPTH)
+                    : shell_note_command(s, words, "its here document is not read, inside of 8 scripts or functions");
     if (!here_text(s, &text, &hidden))
         return false;
     bool is_script = told || names_script(file) || strncmp(text, "#!/bin/", 7) == 0 || strstr(text, "\n#SBATCH") ||

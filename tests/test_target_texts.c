@@ -24,6 +24,7 @@ START_TEST(test_as_bash)
         "A=$(cat <<EOF | tr \"\\n\" \",\"\n1\n2\nEOF\n); T=$A",
         "A=$(cat <<EOF | grep -v \"^#\" | tr -d 2\n# a\n123\n\nEOF\n); T=$A",
         "readarray -t A <<< \"1 2\n3\"; T=${A[0]% *}${A[1]}${#A[@]}",
+        "A=$(cat <<EOF | tr -d \"\\n\"\n\tEOF\n3\nEOF\n); T=${A#*F}",
         "mapfile -t A <<EOF\n1\n2\nEOF\nT=${A[1]}${#A[@]}",
         "readarray -t A < <(cat <<< 4); T=${#A[@]}",
         "T=1; bash <<EOF\nT=2\nEOF\nT=${T}3",
@@ -48,6 +49,7 @@ START_TEST(test_here_documents)
         { "cat > \"$X/run.sbatch\" <<EOF\n", "EOF\n", 4 },
         { "cat > job <<EOF\n#!/bin/bash\n", "EOF\n", 4 },
         { "f() {\n tee job.sh <<EOF | cat\n", "EOF\n}\nf\n", 4 },
+        { "bash <<EOF\n\tEOF\nD=4\n", "EOF\n", 4 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = { 0 };
@@ -72,6 +74,10 @@ START_TEST(test_here_documents)
         arena_free(&arena);
     }
     check_refusal(megatron(), "run.sh", "\nbash <<EOF\ntrue\ncase a in a) T=2;& esac\nEOF\n", "run.sh:4: case: expected ;;");
+    check_refusal(megatron(), "run.sh",
+                  "f() { bash <<EOF\ntrue\nEOF\n}\ng() { f; }\nh() { g; }\ni() { h; }\nj() { i; }\nk() { j; }\nl() { k; }\n"
+                  "m() { l; }\nm\ntorchrun p.py --bf16 --micro-batch-size 1\n",
+                  "a here document: more than 8 scripts or functions inside each other");
     check_refusal(megatron(), "run.sh", "torchrun p.py --bf16 @par.txt\n", "@par.txt: Megatron-LM takes no arguments from");
 }
 END_TEST
