@@ -38,7 +38,7 @@ static bool check_hidden(const struct launch_read *read, const char *launch, str
     bool says = l->tensor * l->context * l->pipeline * l->expert > 1 || l->shard_group > 0;
     return !read->hidden || says || read->cluster_devices == 1 ||
            fail(err,
-                "%.200s: what %s stands for is not known, and no other word of the launch says a degree of parallelism: "
+                "%.200s: what %s stands for is not known, and no other word of the launch says a degree above 1: "
                 "write its words in its place",
                 launch, read->hidden);
 }

@@ -45,8 +45,8 @@ struct row_price {
 /* What of a row that is asked `cleave estimate` says, also with a calibration; NULL: without. Several threads may. */
 bool measured_row_price(struct row_price *out, struct measured_rows *m, const struct validated_row *row,
                         const struct calibration *trial, struct error *err);
-/* Refuses a measured step that is shorter than what the model's work takes at the peak of as many devices. name: the log,
- * or the file and its row. */
+/* Refuses a measured step that is shorter than what the model's work takes at the peak of as many devices. name: the
+ * log, or the file and its row. */
 bool measured_step_possible(const char *name, double step_s, double least_s, int64_t device_count, const char *device,
                             struct error *err);
 /* Of a predicted step; 0: no peak is known. */

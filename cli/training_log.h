@@ -29,8 +29,8 @@ struct training_log {
     int64_t peak_bytes;   /* 0: not told */
 };
 /**
- * Reads the lines that are known, wherever they stand in the log, colours or not. Refused: a log without a step or of the first alone, and,
- * with line and column, one with a number that is none.
+ * Reads the lines that are known, wherever they stand in the log, colours or not. Refused: a log without a step or of
+ * the first alone, and, with line and column, one with a number that is none.
  */
 bool training_log_read(struct training_log *out, const char *name, const char *text, size_t length, struct error *err);
 /* Seconds of a step of so many sequences of so many tokens on so many devices. */

@@ -299,17 +299,18 @@ static bool write(struct launch_files *out, const struct launch *launch, const s
 
 /* Takes "auto", which the Trainer fills in, as if nobody had said it. True when the type is among them; *clips: whether
  * gradient_clipping is, which the Trainer always says. */
-static bool drop_auto(struct settings *settings, bool *clips)
+static bool drop_auto(struct settings *settings, const char *device, bool *clips)
 {
+    static const char *const unset[] = { "null", "~", NULL };
     bool type = false;
     for (int i = 0; i < settings->count; i++) {
         struct setting *one = &settings->list[i];
-        if (strcmp(one->value, "auto") != 0)
+        bool own = strcmp(one->key, "bf16") == 0, named = own || strcmp(one->key, "fp16") == 0;
+        bool empty = named && settings_is_one_of(one->value, unset), automatic = strcmp(one->value, "auto") == 0;
+        if (own && automatic)
+            trainer_resolve_auto(settings, one, device);
+        if ((own && automatic) || !(empty || automatic))
             continue;
-        if (strcmp(one->key, "bf16") == 0) { /* axolotl's, which most devices bear */
-            one->value = "true";
-            continue;
-        }
         type = type || strcmp(one->key, "bf16.enabled") == 0 || strcmp(one->key, "fp16.enabled") == 0;
         *clips = *clips || strcmp(one->key, "gradient_clipping") == 0;
         one->key = "auto";
@@ -529,7 +530,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!trainer_split_words(&settings, err) || !settings_follow(&settings, files, out->beside, err) ||
         !deepspeed_name_keys(&settings, err))
         return false;
-    bool clips = false, open = drop_auto(&settings, &clips);
+    bool clips = false, open = drop_auto(&settings, out->device_name, &clips);
     bool again = false, again_said = false;
     int64_t sequence = 0;
     double clip = 0;

@@ -382,6 +382,10 @@ static bool add_unsaid(struct launch_read *out, struct arena *arena, const char 
         text_printf(&name, "%s (which a command of line %d prints)", spelled.data, shell_mark_line(word));
         out->hidden = name.failed ? NULL : arena_strdup(arena, name.data);
         text_free(&name);
+        if (!out->hidden) {
+            text_free(&spelled);
+            return fail_memory(err);
+        }
     }
     text_add(&spelled, " (what it stands for is not known, and nothing was put in its place)");
     bool ok = !marked || !unset || (!spelled.failed && add_unknown(out, arena, spelled.data, (int)spelled.length, err));

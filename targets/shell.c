@@ -260,6 +260,8 @@ static bool simple_command(struct shell *s, bool active)
     bool called = false, sourced = false;
     if (!active)
         return true;
+    if ((s->output || words.count > 1) && !shell_keep_written(s, &words))
+        return false;
     if (declares) {
         s->success = true;
         return true;
@@ -552,13 +554,14 @@ bool shell_read(struct shell_script *out, struct arena *arena, const char *name,
     if (memchr(text, 0, length))
         return fail(err, "%s: expected text, found a byte of zero", name);
     const struct shell_function *functions = NULL;
-    struct shell_words own = { 0 };
+    struct shell_words own = { 0 }, written = { 0 };
     struct text path = { 0 };
     struct shell_file *file = arena_alloc(arena, 1, sizeof *file);
     struct shell shell = {
         .script = out, .functions = &functions, .own_arguments = &own, .arena = arena, .beside = beside, .file = file
     };
     shell.err = err;
+    shell.written = &written;
     shell.line = 1;
     shell.success = true;
     shell.start = shell.folder = ".";

@@ -27,6 +27,9 @@ struct shell_variable {
     const char *name;
     int argument; /* of the script, from 1, from which it comes, where that is what it is empty of; 0: of none */
     bool is_array;
+    bool keyed;        /* elements of it are variables of their own (shell_arrays.c) */
+    const char *apart; /* of such a list: since when its elements, taken together, are not known; NULL: they are */
+    size_t length;     /* of the name */
     bool unknown; /* where it is empty: another command, or whoever starts the script, fills it */
     const char *printed; /* what a command prints that is not known is missing here; NULL: nothing is */
     const char

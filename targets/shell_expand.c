@@ -177,7 +177,8 @@ static bool special(struct shell *s, struct fields *f, char sign, bool quoted)
 static bool add_count(struct shell *s, struct fields *f, const struct shell_variable *variable, bool all, bool quoted)
 {
     char number[24];
-    s->unknown = !variable || variable->unknown;
+    s->unknown = !variable || variable->unknown || variable->apart;
+    s->printed = variable && variable->apart ? variable->apart : s->printed;
     f->begun = f->begun || quoted;
     if (s->unknown)
         return true;
@@ -242,6 +243,25 @@ static bool operate(struct shell *s, const struct braces *b, const char **out)
            shell_note(s, "${%.*s} (line %d: taken as empty)", (int)min_i64(60, last - b->name), b->name, s->line);
 }
 
+/* Whether the list's first element, which its name alone stands for, is not among its values. */
+static bool first_is_apart(struct shell *s, const struct shell_variable *list)
+{
+    bool apart = list && list->apart && list->count == 0;
+    s->printed = apart ? list->apart : s->printed;
+    return apart;
+}
+
+/* Keeps how what is not known is spelled, and where, for whoever misses it: the text between what opens and what closes it. */
+static bool name_printed(struct shell *s, const char *open, const char *text, size_t length, const char *close)
+{
+    struct text name = { 0 };
+    if (s->printed)
+        return true;
+    text_printf(&name, "%s%.*s%s%s (%.80s:%d)", open, (int)min_i64(60, (int64_t)length), text,
+                length > 60 ? "..." : "", close, s->file->before ? s->file->path : s->file->name, s->line);
+    return shell_take(s, &name, &s->printed);
+}
+
 /* ${...}: p stands behind the brace. */
 static bool braces(struct shell *s, struct fields *f, bool quoted)
 {
@@ -266,11 +286,18 @@ static bool braces(struct shell *s, struct fields *f, bool quoted)
         return add_count(s, f, variable, all, quoted);
     b.unknown = !variable || variable->unknown;
     if (all) {
-        s->unknown = b.unknown;
-        return add_list(s, f, variable, q[1], quoted);
+        s->unknown = b.unknown || (variable && variable->apart);
+        s->printed = variable && variable->apart ? variable->apart : s->printed;
+        return add_list(s, f, variable && variable->apart ? NULL : variable, q[1], quoted);
     }
     const char *behind = q < last && *q == '[' ? shell_closed(q + 1, last, '[', ']') : NULL;
     b.set = variable && variable->count > 0 ? variable->values[0] : NULL;
+    b.unknown = first_is_apart(s, behind ? NULL : variable) || b.unknown;
+    if (last - name > 1 && *name == '!') { /* keys, whose order is bash's, or what a variable's value names */
+        s->unknown = true;
+        f->begun = f->begun || quoted;
+        return name_printed(s, "${", name, (size_t)(last - name), "}");
+    }
     if (behind && !shell_element(s, name, (size_t)(q - name), q + 1, (size_t)(behind - 1 - (q + 1)), &variable, &b.set,
                                  &b.unknown))
         return false;
@@ -321,17 +348,6 @@ static bool add_devices(struct shell *s, struct fields *f, bool quoted)
     return add_value(s, f, number, quoted);
 }
 
-/* Keeps how the command is spelled, and where, for whoever misses what it prints. */
-static bool name_printed(struct shell *s, const char *command, size_t length)
-{
-    struct text name = { 0 };
-    if (s->printed)
-        return true;
-    text_printf(&name, "$(%.*s%s) (%.80s:%d)", (int)min_i64(60, (int64_t)length), command, length > 60 ? "..." : "",
-                s->file->before ? s->file->path : s->file->name, s->line);
-    return shell_take(s, &name, &s->printed);
-}
-
 /* What a command prints is unknown, but for places, since scripts run where they lie, and for what plain files have. */
 static bool add_printed(struct shell *s, struct fields *f, const char *command, size_t length, bool quoted)
 {
@@ -342,7 +358,7 @@ static bool add_printed(struct shell *s, struct fields *f, const char *command, 
     if (!path && (s->from = SHELL_FROM_EITHER, !shell_printed_text(s, command, length, &path)))
         return false;
     s->unknown = !path;
-    if (!path && !name_printed(s, command, length))
+    if (!path && !name_printed(s, "$(", command, length, ")"))
         return false;
     return !path || add_value(s, f, path, quoted);
 }
@@ -398,7 +414,7 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
     if (!value_of(s, s->p + 1, (size_t)(q - s->p - 1), &place, &variable))
         return false;
     s->p = q;
-    s->unknown = !variable || variable->unknown;
+    s->unknown = first_is_apart(s, variable) || !variable || variable->unknown;
     return add_value(s, f, variable && variable->count > 0 ? variable->values[0] : "", quoted);
 }
 
@@ -460,8 +476,10 @@ static bool substitute(struct shell *s, struct fields *f, bool quoted)
                            : shell_awaits_value(last, strlen(last), true))) {
         shell_mark(&f->text, from, (size_t)(s->p - from), !s->unknown, s->argument, line_of(s->printed));
         f->begun = true;
-    } else if (nothing && s->unknown && !is_arguments(from, s->p) && !goes_on(s) &&
-               (length == 0 || strchr(" \t\n", f->text.data[length - 1]))) { /* all of a word, not a part of a path */
+    } else if (nothing && s->unknown && !is_arguments(from, s->p) &&
+               (shell_awaits_name(f->text.data, length) ||
+                (!goes_on(s) && (length == 0 || strchr(" \t\n", f->text.data[length - 1]))))) {
+        /* it is all of a word, not a part of a path, or an option's name */
         s->dropped = s->dropped ? s->dropped : shell_copy(s, from, (size_t)min_i64(s->p - from, 60));
         hides = s->printed;
         if (!s->dropped)
@@ -518,6 +536,8 @@ bool shell_expand_text(struct shell *s, const char *text, size_t length, const c
     struct fields f = { .words = &words, .whole = true };
     struct shell inner = *s;
     bool ok = true;
+    if (inner.depth++ >= SHELL_DEPTH)
+        return shell_fail(s, "more than %d expansions inside each other", SHELL_DEPTH);
     inner.end = text + length;
     for (inner.p = text; ok && inner.p < inner.end;) {
         bool escapes = *inner.p == '\\' && inner.p + 1 < inner.end;

@@ -5,6 +5,8 @@
 #include "targets/shell.h"
 
 enum { SHELL_DEPTH = 8, SHELL_MOST_BYTES = 1 << 23 }; /* of one script's words: more is none that anybody wrote */
+enum { SHELL_MOST_VARIABLES = 1024 }; /* likewise, elements of lists among them: each is looked for by its name */
+
 struct shell_words {
     int count, capacity;
     const char **words;
@@ -48,6 +50,7 @@ struct shell {
     const char *p, *end;
     const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
     size_t here_length;
+    bool here_strips;  /* <<- : tabs may stand before that word */
     bool here_literal; /* it stands in quotes: nothing in the document is expanded */
     bool documents;    /* the command that is read announces it */
     const char *fed;   /* the word behind <<< of the command that is read, or what a file has; NULL: none */
@@ -56,6 +59,8 @@ struct shell {
     const char *feeder; /* likewise the command within < <( ); NULL: none */
     size_t feeder_length;
     const char *output;  /* likewise the file behind >; NULL: none */
+    struct shell_operand output_operand;
+    struct shell_words *written; /* paths of files that commands so far wrote, which are other ones than now lie there */
     const char *printed; /* of the word that was read last: what a command prints that is not known; NULL: nothing */
     const char *outside; /* words of the text that runs miss this, as struct shell_command has it; NULL: nothing */
     int line, depth;
@@ -98,8 +103,10 @@ bool shell_element(struct shell *s, const char *name, size_t name_length, const 
 /* Sets NAME[KEY], of which a list has those that numbers name in order. */
 bool shell_set_element(struct shell *s, const char *name, size_t name_length, const char *key, size_t key_length,
                        bool append, const struct shell_words *value);
-/* Of words "[KEY]=VALUE" that are to be the list NAME, or more of it: sets these elements, and leaves the values. */
-bool shell_take_keys(struct shell *s, const char *name, size_t name_length, bool append, struct shell_words *values);
+/* Makes the words the list NAME, or more of it; those of "[KEY]=VALUE" are the elements that they name. */
+bool shell_assign_list(struct shell *s, const char *name, size_t length, bool append, const struct shell_words *values);
+/* What a command would print that a variable lacks which gets these values; NULL: nothing. */
+const char *shell_missing(const struct shell *s, const struct shell_words *values);
 /* Adds words to the variable, or puts them in its place. */
 bool shell_assign(struct shell *s, const char *name, size_t length, bool append, const struct shell_words *values,
                   bool is_array);
@@ -166,6 +173,8 @@ bool shell_in_test(const struct shell_words *words);
 bool shell_test_sign(struct shell *s, struct shell_words *words);
 /* Whether the text, or the one word of it, ends with an option, "--option " or "--option=", whose value comes next. */
 bool shell_awaits_value(const char *text, size_t length, bool word);
+/* Whether the text ends with the signs of an option alone, whose name comes next. */
+bool shell_awaits_name(const char *text, size_t length);
 /* Adds the mark of a value that came to nothing: how the script spells it, whether it is known to be empty, which of the
  * script's arguments it is, and in which line stands the command that would print it; 0: none. */
 void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument, int line);
@@ -206,6 +215,10 @@ bool shell_count_file(struct shell *s, const char **why);
 /* What the command between $( and ) prints, if it is a file's text: of cat FILE and < FILE, of a here document, also
  * through tr, grep -v and xargs. *out: NULL: it is none, or could not be read, which is noted. False: a failure. */
 bool shell_printed_text(struct shell *s, const char *command, size_t length, const char **out);
+/* Keeps the path of the file that the command writes by > or tee, if that is known. */
+bool shell_keep_written(struct shell *s, const struct shell_words *words);
+/* Why the file is not to be read, which the script writes before; NULL: it may be. */
+const char *shell_why_written(const struct shell *s, const char *path);
 /* The text as it stands between double quotes, but that these are plain there. *hidden: what is missing of it, as struct
  * shell_command has it. */
 bool shell_expand_text(struct shell *s, const char *text, size_t length, const char **out, const char **hidden);

@@ -24,11 +24,10 @@ static bool file_text(struct shell *s, const char *word, const struct shell_oper
     *out = NULL;
     if (s->err->message[0])
         return false;
-    if (!path)
-        why = "its path is not known";
-    else if (!s->beside || !s->beside->source)
+    why = path ? shell_why_written(s, path) : "its path is not known";
+    if (!why && !(s->beside && s->beside->source))
         why = "files that a script reads are not at hand here";
-    else if (!shell_count_file(s, &why))
+    else if (!why && !shell_count_file(s, &why))
         return true;
     if (!why && !s->beside->source(s->beside, s->arena, path, &found, &text, &length, &why, s->err))
         return false;
@@ -52,7 +51,7 @@ static bool here_text(struct shell *s, const char **out, const char **hidden)
     for (const char *p = begin; p < s->end && end == s->end;) {
         const char *stop = memchr(p, '\n', (size_t)(s->end - p)), *word = p;
         stop = stop ? stop : s->end;
-        while (word < stop && *word == '\t')
+        while (s->here_strips && word < stop && *word == '\t')
             word++;
         if ((size_t)(stop - word) == s->here_length && memcmp(word, s->here, s->here_length) == 0)
             end = p;
@@ -334,13 +333,34 @@ static bool read_whole(struct shell *s, const char *name, const char *text)
     return value && shell_set(s, name, strlen(name), value, !text);
 }
 
+/* What is read is not known: the names get nothing, and whoever misses it is told. */
+static bool read_unknown(struct shell *s, const struct shell_words *words)
+{
+    int i = 1, named = 0;
+    for (; i < words->count && words->words[i][0] == '-'; i++) {
+        const char *word = words->words[i];
+        i += word[1] && strchr("pdnNtui", word[strlen(word) - 1]); /* whose value is the next word */
+    }
+    for (; i < words->count || named == 0; i++, named++) {
+        const char *name = i < words->count ? words->words[i] : "REPLY";
+        struct text what = { 0 };
+        text_printf(&what, "read %.40s (%.80s:%d)", name, s->file->before ? s->file->path : s->file->name, s->line);
+        s->from = SHELL_FROM_EITHER;
+        if (!shell_take(s, &what, &s->printed) || !shell_set(s, name, strlen(name), "", true))
+            return false;
+    }
+    return true;
+}
+
 bool shell_reads(struct shell *s, const struct shell_words *words, const char *between, bool *found)
 {
     const char *command = words->count > 0 ? words->words[0] : "", *text;
     bool reads = strcmp(command, "read") == 0, lists = !strcmp(command, "readarray") || !strcmp(command, "mapfile");
-    *found = (reads || lists) && (s->fed || s->documents || s->feeder || s->input);
+    *found = reads || lists;
     if (!*found)
         return true;
+    if (!(s->fed || s->documents || s->feeder || s->input)) /* of a loop, of a pipe, or what somebody types */
+        return lists ? read_lines(s, words, NULL) : read_unknown(s, words);
     if (!fed_text(s, &text))
         return false;
     if (lists)
@@ -384,8 +404,11 @@ bool shell_run_here(struct shell *s, const struct shell_words *words)
     const char *text, *command = words->count > 0 ? words->words[0] : "", *hidden;
     const char *file = strcmp(command, "tee") == 0 && words->count > 1 ? words->words[words->count - 1] : s->output;
     bool told = s->documents && runs_input(words), writes = !strcmp(command, "cat") || !strcmp(command, "tee");
-    if (!s->documents || s->depth >= SHELL_DEPTH || (!told && !(writes && file)))
+    if (!s->documents || (!told && !(writes && file)))
         return true;
+    if (s->depth >= SHELL_DEPTH)
+        return told ? shell_fail(s, "a here document: more than %d scripts or functions inside each other", SHELL_DEPTH)
+                    : shell_note_command(s, words, "its here document is not read, inside of 8 scripts or functions");
     if (!here_text(s, &text, &hidden))
         return false;
     bool is_script = told || names_script(file) || strncmp(text, "#!/bin/", 7) == 0 || strstr(text, "\n#SBATCH") ||

@@ -212,11 +212,10 @@ bool shell_source(struct shell *s, const struct shell_words *words, bool inverte
         return true;
     if (!shell_operand_path(s, words, &path))
         return false;
-    if (!path)
-        why = "its path is not known";
-    else if (!s->beside || !s->beside->source)
+    why = path ? shell_why_written(s, path) : "its path is not known";
+    if (!why && !(s->beside && s->beside->source))
         why = "files that a script takes in are not at hand here";
-    else if (!shell_count_file(s, &why))
+    else if (!why && !shell_count_file(s, &why))
         return true;
     if (!why && !s->beside->source(s->beside, s->arena, path, &file.path, &text, &length, &why, s->err))
         return false;

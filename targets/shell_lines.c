@@ -94,7 +94,7 @@ static void skip_here(struct shell *s)
             s->p++;
             s->line++;
         }
-        while (line < stop && *line == '\t')
+        while (s->here_strips && line < stop && *line == '\t')
             line++;
         if ((size_t)(stop - line) == s->here_length && memcmp(line, word, s->here_length) == 0)
             return;
@@ -169,6 +169,7 @@ bool shell_redirection(struct shell *s, bool *found)
     s->p = sign;
     size_t left = (size_t)(s->end - s->p);
     bool here = left >= 2 && s->p[0] == '<' && s->p[1] == '<' && (left < 3 || s->p[2] != '<');
+    bool strips = here && left >= 3 && s->p[2] == '-';
     bool fed = left >= 3 && memcmp(s->p, "<<<", 3) == 0;
     bool from_file = in && !here && !fed && (left < 2 || !strchr(">&(", s->p[1]));
     out = out && (left < 2 || s->p[1] != '&');
@@ -197,11 +198,14 @@ bool shell_redirection(struct shell *s, bool *found)
         s->input = words.words[0];
         s->input_operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown, s->from };
     }
-    if (out && words.count > 0)
+    if (out && words.count > 0) {
         s->output = words.words[0];
+        s->output_operand = (struct shell_operand){ at, (size_t)(s->p - at), s->unknown, s->from };
+    }
     if (here && words.count > 0) {
         s->here = words.words[0];
         s->documents = true;
+        s->here_strips = strips;
         s->here_literal = strcspn(at, "\"'\\") < (size_t)(s->p - at);
         s->here_length = strlen(s->here);
     }

@@ -38,6 +38,11 @@ bool shell_awaits_value(const char *text, size_t length, bool word)
     return alone && end - begin > 2 && memcmp(text + begin, "--", 2) == 0 && isalpha((unsigned char)text[begin + 2]);
 }
 
+bool shell_awaits_name(const char *text, size_t length)
+{
+    return length >= 2 && memcmp(text + length - 2, "--", 2) == 0 && (length == 2 || is_blank(text[length - 3]));
+}
+
 void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument, int line)
 {
     const char *end = piece + length;

@@ -147,6 +147,31 @@ bool shell_operand_path(struct shell *s, const struct shell_words *words, const 
     return !s->err->message[0];
 }
 
+/* Without what says the folder that it is in already. */
+static const char *plain_path(const char *path)
+{
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
+    return path;
+}
+
+bool shell_keep_written(struct shell *s, const struct shell_words *words)
+{
+    bool tee = words->count > 1 && strcmp(words->words[0], "tee") == 0;
+    const char *path = s->output ? shell_place_of(s, s->output, &s->output_operand, s->folder) : NULL;
+    const char *copy = tee ? shell_place_of(s, words->words[words->count - 1], &s->operand, s->folder) : NULL;
+    return !s->err->message[0] && (!path || shell_why_written(s, path) || shell_add_word(s, s->written, path)) &&
+           (!copy || shell_why_written(s, copy) || shell_add_word(s, s->written, copy));
+}
+
+const char *shell_why_written(const struct shell *s, const char *path)
+{
+    for (int i = 0; i < s->written->count; i++)
+        if (strcmp(plain_path(s->written->words[i]), plain_path(path)) == 0)
+            return "the script writes it itself";
+    return NULL;
+}
+
 bool shell_change_folder(struct shell *s, const struct shell_words *words)
 {
     const char *command = words->count > 0 ? words->words[0] : "";

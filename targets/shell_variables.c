@@ -7,7 +7,7 @@
 struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length)
 {
     for (int i = 0; i < script->variable_count; i++)
-        if (strlen(script->variables[i].name) == length && memcmp(script->variables[i].name, name, length) == 0)
+        if (script->variables[i].length == length && memcmp(script->variables[i].name, name, length) == 0)
             return &script->variables[i];
     return NULL;
 }
@@ -39,12 +39,19 @@ static bool is_nothing(const struct shell_words *words)
     return true;
 }
 
+const char *shell_missing(const struct shell *s, const struct shell_words *values)
+{
+    return values->hidden ? values->hidden : s->unknown && is_nothing(values) ? s->printed : NULL;
+}
+
 bool shell_assign(struct shell *s, const char *name, size_t length, bool append, const struct shell_words *values,
                   bool is_array)
 {
     struct shell_script *script = s->script;
     struct shell_variable *variable = shell_variable(script, name, length);
     if (!variable) {
+        if (script->variable_count == SHELL_MOST_VARIABLES)
+            return shell_fail(s, "the script sets more than %d variables and elements of lists", SHELL_MOST_VARIABLES);
         if (script->variable_count == script->variable_capacity) {
             struct shell_variable *more = arena_more(s->arena, script->variables, script->variable_count,
                                                      &script->variable_capacity, sizeof *more);
@@ -53,7 +60,7 @@ bool shell_assign(struct shell *s, const char *name, size_t length, bool append,
             script->variables = more;
         }
         variable = &script->variables[script->variable_count++];
-        *variable = (struct shell_variable){ .name = arena_strndup(s->arena, name, length) };
+        *variable = (struct shell_variable){ .name = arena_strndup(s->arena, name, length), .length = length };
         if (!variable->name) {
             script->variable_count--;
             return fail_memory(s->err);
@@ -62,17 +69,17 @@ bool shell_assign(struct shell *s, const char *name, size_t length, bool append,
     if (append && !is_array && variable->count > 0) {
         struct text joined = { 0 };
         text_printf(&joined, "%s%s", variable->values[0], values->count > 0 ? values->words[0] : "");
-        variable->printed = variable->printed ? variable->printed : values->hidden;
+        variable->printed = variable->printed ? variable->printed : shell_missing(s, values);
+        variable->unknown = variable->unknown || s->unknown;
         return shell_take(s, &joined, &variable->values[0]);
     }
     if (!append)
         variable->count = 0;
     variable->is_array = is_array;
     variable->from = append && variable->count > 0 ? shell_from_both(variable->from, s->from) : s->from;
-    variable->unknown = append ? variable->unknown : s->unknown;
+    variable->unknown = s->unknown || (append && variable->unknown);
     variable->argument = append || is_array ? 0 : s->argument;
-    const char *missing = values->hidden ? values->hidden : s->unknown && is_nothing(values) ? s->printed : NULL;
-    variable->printed = append && variable->printed ? variable->printed : missing;
+    variable->printed = append && variable->printed ? variable->printed : shell_missing(s, values);
     variable->several = NULL;
     for (int i = 0; i < values->count; i++)
         if (!add_value(s, variable, values->words[i]))
@@ -107,6 +114,8 @@ size_t shell_name_length(const char *p, const char *end)
     return (size_t)(q - p);
 }
 
+enum { MOST_KEY_BYTES = 1 << 10 }; /* of an element: it is looked for wherever one may begin */
+
 /* Length of a name, or NAME[KEY], and = or += at the beginning; 0: it is no assignment. */
 static size_t assignment_at(const char *p, const char *end, size_t *name_length)
 {
@@ -114,7 +123,10 @@ static size_t assignment_at(const char *p, const char *end, size_t *name_length)
     const char *q = p + *name_length;
     if (q == p)
         return 0;
-    if (q < end && *q == '[' && !(q = shell_closed(q + 1, end, '[', ']')))
+    const char *line = q < end && *q == '[' ? memchr(q, '\n', (size_t)(end - q)) : NULL;
+    const char *most = line ? line : end;
+    most = most - q > MOST_KEY_BYTES ? q + MOST_KEY_BYTES : most;
+    if (q < end && *q == '[' && !(q = shell_closed(q + 1, most, '[', ']')))
         return 0;
     if (q < end && *q == '+')
         q++;
@@ -172,9 +184,10 @@ bool shell_assignment(struct shell *s, bool active, bool *found)
         return true;
     const char *key = name[name_length] == '[' ? name + name_length + 1 : NULL;
     size_t key_length = key ? (size_t)(name + length - 2 - append - key) : 0;
-    return shell_note_dropped(s, &values) && (!array || shell_take_keys(s, name, name_length, append, &values)) &&
-           (key ? shell_set_element(s, name, name_length, key, key_length, append, &values)
-                : shell_assign(s, name, name_length, append, &values, array));
+    return shell_note_dropped(s, &values) &&
+           (key     ? shell_set_element(s, name, name_length, key, key_length, append, &values)
+            : array ? shell_assign_list(s, name, name_length, append, &values)
+                    : shell_assign(s, name, name_length, append, &values, false));
 }
 
 /* NAME = SUM, NAME += SUM, NAME++ and ++NAME between (( and )); *found: it is one of them. */
@@ -254,6 +267,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
     bool whole;
     int line = s->line;
     enum shell_from from = SHELL_FROM_EITHER;
+    const char *printed = NULL;
     *never = false;
     shell_skip_blank(s, false);
     if (s->end - s->p >= 2 && s->p[0] == '(' && s->p[1] == '(')
@@ -271,6 +285,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
         from = first ? s->from : shell_from_both(from, s->from);
         s->p += s->p == before; /* what no word begins with */
         unknown = unknown || s->unknown;
+        printed = printed ? printed : s->printed;
     }
     if (!listed && s->arguments)
         words = *s->arguments;
@@ -278,6 +293,7 @@ bool shell_loop(struct shell *s, bool runs, bool *never)
     if (!runs || length == 0 || *never)
         return true;
     s->from = from;
+    s->printed = printed;
     if (!shell_set(s, name, length, words.count > 0 ? words.words[0] : "", unknown))
         return false;
     for (int i = 0; i < words.count && text.length < 80; i++)

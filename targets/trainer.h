@@ -23,6 +23,8 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
 /* What it computes in, by bf16 and fp16 of the Trainer, of axolotl, which chooses by the device where nobody says it, and
  * of LLaMA-Factory, or else by accelerate's mixed_precision; *overruled: that says another. */
 bool trainer_read_precision(struct launch_read *out, bool *overruled, struct settings *settings, struct error *err);
+/* Puts what axolotl makes of its "bf16: auto" on the device (NULL: one that is not known) in that setting's place. */
+void trainer_resolve_auto(const struct settings *settings, struct setting *one, const char *device);
 /* Takes accelerate's distributed_type, which is to be `own`; of `other` it says which target reads it. *alone: whether
  * it is one that shards nothing; NULL: that is refused. */
 bool trainer_read_type(struct settings *settings, const char *own, const char *other, const char *target, bool *alone,

@@ -8,7 +8,8 @@ enum said { UNSAID, NO, YES, AUTO };
 static bool read_word(enum said *out, const struct setting **at, struct settings *settings, const char *key,
                       struct error *err)
 {
-    static const char *const automatic[] = { "auto", NULL }, *const full[] = { "full", NULL };
+    static const char *const automatic[] = { "auto", NULL }, *const full[] = { "full", NULL },
+                            *const unset[] = { "null", "~", NULL };
     bool yes = false, said = false;
     for (int i = 0; i < settings->count; i++)
         *at = !settings->list[i].word && strcmp(settings->list[i].key, key) == 0 ? &settings->list[i] : *at;
@@ -16,6 +17,10 @@ static bool read_word(enum said *out, const struct setting **at, struct settings
     if (settings_is_one_of(value, automatic) || settings_is_one_of(value, full)) {
         settings_take(settings, key);
         *out = settings_is_one_of(value, full) ? YES : AUTO;
+        return true;
+    }
+    if (settings_is_one_of(value, unset)) { /* YAML's words for nothing */
+        settings_take(settings, key);
         return true;
     }
     if (!settings_bool(settings, key, &yes, &said, err))
@@ -28,6 +33,27 @@ static bool read_word(enum said *out, const struct setting **at, struct settings
 static bool has_bf16(const char *device)
 {
     return !device || (strncmp(device, "v100", 4) != 0 && strcmp(device, "t4") != 0);
+}
+
+/* What axolotl makes of "bf16: auto", bf16 or else fp16, which may be said besides (axolotl/utils/config/__init__.py,
+ * resolve_dtype). */
+static bool auto_is_bf16(bool fp16, const char *device)
+{
+    return !fp16 && has_bf16(device);
+}
+
+void trainer_resolve_auto(const struct settings *settings, struct setting *one, const char *device)
+{
+    static const char *const yes[] = { "true", "yes", "on", "1", NULL }, *const unset[] = { "null", "~", NULL };
+    bool fp16 = false, said = false;
+    for (int i = 0; i < settings->count; i++)
+        if (strcmp(settings->list[i].key, "fp16") == 0) {
+            fp16 = settings_is_one_of(settings->list[i].value, yes);
+            said = !settings_is_one_of(settings->list[i].value, unset);
+        }
+    bool bf16 = auto_is_bf16(fp16, device);
+    one->key = bf16 || said ? one->key : "fp16";
+    one->value = bf16 || !said ? "true" : "false";
 }
 
 bool trainer_read_precision(struct launch_read *out, bool *overruled, struct settings *settings, struct error *err)
@@ -44,8 +70,8 @@ bool trainer_read_precision(struct launch_read *out, bool *overruled, struct set
         !settings_word(settings, "mixed_precision", precisions, &type, &type_said, err))
         return false;
     bf16 = bf16 == UNSAID && axolotl ? AUTO : bf16;
-    if (bf16 == AUTO) { /* axolotl/utils/config/__init__.py, resolve_dtype */
-        bool other = fp16 == YES || !has_bf16(out->device_name);
+    if (bf16 == AUTO) {
+        bool other = !auto_is_bf16(fp16 == YES, out->device_name);
         fp16 = other && fp16 == UNSAID ? YES : fp16;
         bf16 = other ? NO : YES;
     }

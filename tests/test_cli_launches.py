@@ -374,9 +374,11 @@ def words_from_files(folder):
                         ("mapfile -t P < <(grep -v '^#' par.txt)", "${P[@]}"), ("P=($(cat one.txt))", '"${P[@]}"'), ("", "$(cat one.txt)"), ("", "`cat one.txt`"), ("read -r -a P < one.txt", "${P[@]}")):
         result = job(head, words)
         check(f"read by {head}{words}", result.returncode == 0 and "tp+sp 4" in result.stdout and "not understood" not in result.stdout + result.stderr, result)
-    for head, words, told in (("P=$(cat gone.txt)", "${P}", "run.sh:1) stands for is not known, and no other word of the launch says a degree of parallelism: write its words in its place (the launch takes in"),
+    for head, words, told in (("P=$(cat gone.txt)", "${P}", "run.sh:1) stands for is not known, and no other word of the launch says a degree above 1: write its words in its place (the launch takes in"),
                               ("P=($(python3 gen.py --tp 4))", "${P[@]}", "run.sh: what $(python3 gen.py --tp 4) ("), ("readarray -t P < /etc/hostname", "${P[@]}", "/etc/hostname, which is not read: it is outside of the script's folder and of this one)"),
-                              ("", "$(sort par.txt)", "what $(sort par.txt) (")):
+                              ("", "$(sort par.txt)", "what $(sort par.txt) ("),
+                              ("echo '--tensor-model-parallel-size 8' > ./one.txt\nP=$(cat one.txt)", "$P", "one.txt, which is not read: the script writes it itself)"),
+                              ("gen | tee one.txt\nsource one.txt\nP=$(cat one.txt)", "$P", "one.txt, which is not read: the script writes it itself)")):
         result = job(head, words)
         check(f"not read by {head}{words}", result.returncode == 2 and told in result.stderr, result)
     result = job("P=$(python3 gen.py)", "--tensor-model-parallel-size 2 $P")

@@ -278,6 +278,8 @@ START_TEST(precisions_are_the_trainers)
         { "base_model: a/b\nbf16: auto\n", NULL, true, DTYPE_BF16, 0 },
         { "base_model: a/b\nbf16: auto\n", "v100-sxm", true, DTYPE_FP16, 0 },
         { "base_model: a/b\nbf16: auto\nfp16: true\n", NULL, true, DTYPE_FP16, 0 },
+        { "base_model: a/b\nbf16: null\nfp16: ~\n", NULL, true, DTYPE_BF16, 0 },
+        { "bf16: null\nfp16: true\n", NULL, true, DTYPE_FP16, 0 },
         { "base_model: a/b\nbf16: true\nfp16: true\n", NULL, true, DTYPE_BF16, 0 },
         { "base_model: a/b\nbfloat16: true\n", NULL, true, DTYPE_BF16, 0 },
     };

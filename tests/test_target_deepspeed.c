@@ -196,6 +196,34 @@ START_TEST(auto_leaves_the_type_open)
 }
 END_TEST
 
+/* Axolotl's "auto" is what the device computes in, as without DeepSpeed. */
+START_TEST(auto_is_the_devices_type)
+{
+    static const struct {
+        const char *text, *device;
+        enum dtype dtype;
+    } cases[] = {
+        { "bf16: auto\n", NULL, DTYPE_BF16 },
+        { "bf16: auto\n", "v100-sxm", DTYPE_FP16 },
+        { "bf16: auto\nfp16: true\n", "h100-sxm", DTYPE_FP16 },
+        { "bf16: auto\nfp16: false\n", "t4", DTYPE_FP32 },
+        { "bf16: null\nfp16: true\n", NULL, DTYPE_FP16 },
+    };
+    struct arena arena = { 0 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        struct error err = { 0 };
+        struct launch_read r = { .device_name = cases[i].device };
+        snprintf(text, sizeof text, "base_model: a/b\ndeepspeed_config:\n  zero_optimization:\n    stage: 2\n%s",
+                 cases[i].text);
+        ck_assert_msg(deepspeed->read(&r, &arena, "a.yaml", text, strlen(text), &err), "%s", err.message);
+        ck_assert_msg(r.says_dtype && r.launch.dtype == cases[i].dtype, "%s: %s", cases[i].text,
+                      dtype_names[r.launch.dtype]);
+    }
+    arena_free(&arena);
+}
+END_TEST
+
 /* DeepSpeedConfig._set_batch_related_parameters() makes the micro-batch of the batch, the ranks and the accumulation,
  * which is 1 where nobody says it. */
 START_TEST(accumulation_makes_micro_batches)
@@ -380,6 +408,7 @@ static Suite *target_deepspeed_suite(void)
     CHECK_ADD_LOOP(s, files_stay_as_they_are, 3);
     CHECK_ADD(s, files_of_users_are_read);
     CHECK_ADD(s, auto_leaves_the_type_open);
+    CHECK_ADD(s, auto_is_the_devices_type);
     CHECK_ADD(s, accumulation_makes_micro_batches);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, lengths_are_read_by_trainers_names);
