@@ -9,8 +9,6 @@
 struct widener {
     struct explainer *e;
     struct space widest;
-    bool keeps;        /* what once was widened by stays, as nothing fits without any more */
-    struct space last; /* with it: the space of the last search that has a plan */
     /* the explainer's own; NULL: search_run() */
     bool (*search)(void *self, struct search_result **out, const struct facts *facts,
                    const struct search_options *options, struct error *err);
@@ -39,13 +37,7 @@ static bool search_wider(void *self, struct search_result **out, const struct fa
     struct widening widening;
     if (facts == w->e->facts)
         return search_once(&asked, &own, out, err);
-    if (w->keeps)
-        own.space = w->last;
-    if (!search_widened(out, &widening, w->e->model, facts, &own, &w->widest, search_once, &asked, err))
-        return false;
-    if ((*out)->feasible)
-        w->last = widening.space;
-    return true;
+    return search_widened(out, &widening, w->e->model, facts, &own, &w->widest, search_once, &asked, err);
 }
 
 /* Of the point's devices by the hour; negative: some type has no price. */
@@ -88,19 +80,15 @@ bool pareto_named(enum pareto_resource *out, const char *word, struct error *err
 }
 
 bool pareto_find(struct pareto *out, struct explainer *e, struct inputs *in, const struct space_options *job,
-                 bool widened, const struct prices *prices, struct error *err)
+                 const struct prices *prices, struct error *err)
 {
     const bool devices = out->resource == PARETO_DEVICES;
-    struct widener w = { .e = e,
-                         .keeps = !devices,
-                         .last = e->options.space,
-                         .search = e->search,
-                         .searcher = e->searcher };
+    struct widener w = { .e = e, .search = e->search, .searcher = e->searcher };
     out->cluster = in->cluster;
     out->prices = prices;
     if (!widening_widest(&w.widest, in, &e->options.space, job, err))
         return false;
-    if (devices || widened) {
+    if (devices) {
         e->search = search_wider;
         e->searcher = &w;
     }

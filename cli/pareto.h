@@ -16,12 +16,12 @@ struct pareto {
 bool pareto_named(enum pareto_resource *out, const char *word, struct error *err); /* word NULL: nothing is asked for */
 /**
  * Solves again with ever less of out->resource, of which the rest is filled in. e: knows the plan of the whole; owns
- * the points' plans. Fewer devices may need a wider space than all of them, and get it as `plan` does on those; so does
- * less memory where all of it needed one (widened). With prices what is sought little of is dollars by the hour, not
- * devices of each type.
+ * the points' plans. Fewer devices may need a wider space than all of them, and get it as `plan` does on those; less
+ * memory is looked for in the space of the plan of all. With prices what is sought little of is dollars by the hour,
+ * not devices of each type.
  */
 bool pareto_find(struct pareto *out, struct explainer *e, struct inputs *in, const struct space_options *job,
-                 bool widened, const struct prices *prices, struct error *err);
+                 const struct prices *prices, struct error *err);
 /* The member "frontier" of the open object. */
 void pareto_put(struct json_writer *w, const struct pareto *p);
 /* A table. step_ns: of the whole cluster's best plan. */

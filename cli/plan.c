@@ -302,8 +302,7 @@ static void certify(struct answer *answer)
 
 static bool find_frontier(struct answer *answer, struct error *err)
 {
-    return pareto_find(&answer->pareto, &answer->explainer, answer->in, &answer->a->space, answer->widening.taken != 0,
-                       answer->prices, err);
+    return pareto_find(&answer->pareto, &answer->explainer, answer->in, &answer->a->space, answer->prices, err);
 }
 
 /* On both streams with --json: for programs and for people. Always false. */
