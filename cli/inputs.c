@@ -392,7 +392,7 @@ bool inputs_reserve(struct inputs *in, const char *text, struct error *err)
                 : !text_read_bytes(text, &bytes))
         return fail(err, "--reserve: expected bytes or a percentage below 100%%, such as 2GiB, 2GB or 5%%, found '%s'",
                     text);
-    if (!percent && bytes > 0 && bytes < LEAST_RESERVE && text[strspn(text, "0123456789.")] == 0)
+    if (!percent && text_read_double(text, length, &share) && share > 0 && share < LEAST_RESERVE)
         return fail(err, "--reserve: %s without a unit would be so many bytes: type %sGiB, %sGB, %s%% or %sB", text,
                     text, text, text, text);
     in->context.reserve = text;

@@ -306,8 +306,10 @@ static bool may_halve(const struct asking *q, const struct ladder *ladder, int m
     const struct offer *best = best_of(&q->r);
     if (q->r.goal == GOAL_SMALLEST)
         return best && best->devices > missed * ladder->per_node;
-    return q->r.goal == GOAL_CHEAPEST && best && best->devices == met * ladder->per_node &&
-           strstr(best->cluster, ladder->type);
+    const char *type = best ? strchr(best->cluster, ':') : NULL;
+    size_t length = strlen(ladder->type);
+    return q->r.goal == GOAL_CHEAPEST && type && best->devices == met * ladder->per_node &&
+           !strncmp(type + 1, ladder->type, length) && (!type[1 + length] || type[1 + length] == '@');
 }
 
 /* Halves the numbers of nodes between the last that misses what is asked and the first that meets it. What the peak

@@ -84,7 +84,8 @@ static void check_least(const struct instance *in, int config, const struct pric
         NO_MORE(tied_bytes);
         NO_MORE(saved_bytes);
         NO_MORE(transient_bytes);
-        ck_assert_int_eq(l->freed_bytes, p->freed_bytes > 0 ? l->saved_bytes : 0);
+        /* with one micro-batch in flight; each further one adds what is saved */
+        ck_assert_int_le(l->saved_bytes - l->freed_bytes, p->saved_bytes - p->freed_bytes);
 #undef NO_MORE
     }
 }

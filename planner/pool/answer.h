@@ -84,6 +84,7 @@ struct search_options {
     int leader_count;
     bool tight;        /* what misses by little is laid out whole before it is turned down */
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
+    bool doubts;       /* where the nearest plan fits once it is laid out, the caller goes on: nothing is advised */
     bool doubtful;     /* the formula may use more than there is, by what a layout may need less than expected */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;

@@ -259,10 +259,9 @@ static bool propose_beside_narrower(struct run *run, const struct model *model, 
 static bool find_nearest(struct run *run, const struct model *model, const struct facts *facts)
 {
     const struct search_options *options = run->options;
-    if (!nearest_find(run))
-        return false;
-    if (!run->result->nearest.plan || options->no_advice || (run->result->nearest.fits && !options->doubtful))
-        return true;
+    const bool found = nearest_find(run), left = options->doubts && !options->doubtful && run->result->nearest.fits;
+    if (!found || !run->result->nearest.plan || options->no_advice || left)
+        return found;
     return advice_find(run->result, model, facts, options, run->start_ns, run->err);
 }
 

@@ -223,6 +223,7 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
     w->widest = widest;
     own->space = widened_by(w, all, batch);
     own->no_advice = w->options->no_advice;
+    own->doubts = true;
     space_narrow_wide(&own->space);
     if (!search_again(w, widening, all, own, search, self, out, err))
         return false;
