@@ -206,7 +206,9 @@ bool shell_redirection(struct shell *s, bool *found)
         s->here = words.words[0];
         s->documents = true;
         s->here_strips = strips;
-        s->here_literal = strcspn(at, "\"'\\") < (size_t)(s->p - at);
+        s->here_literal = false; /* the text may end with the word, without a zero behind it */
+        for (const char *p = at; p < s->p && !s->here_literal; p++)
+            s->here_literal = *p == '"' || *p == '\'' || *p == '\\';
         s->here_length = strlen(s->here);
     }
     return true;
