@@ -108,8 +108,17 @@ static bool has_neighbours(const struct run *run, const struct candidate *c)
     return !c->polished && rank_has_pieces(run, c);
 }
 
-/* Gives the best plan while it has neighbours to try; else, of judged plans, the one that comes nearest to it; NULL
- * where none is near. */
+static bool was_polished(const struct run *run, const struct candidate *like)
+{
+    int polished = 0;
+    for (int i = 0; i < run->candidate_count; i++)
+        polished += run->candidates[i].polished &&
+                    config_equal_but(&run->configs[run->candidates[i].config], &run->configs[like->config], 0);
+    return polished >= POLISH_ALIKE;
+}
+
+/* Gives the best plan while it has neighbours to try; else, of judged plans of whose configurations not enough were
+ * polished, the one that comes nearest to it; NULL where none is near. */
 static struct candidate *find_next(const struct run *run)
 {
     struct candidate *best = find_best(run), *next = NULL;
@@ -119,7 +128,7 @@ static struct candidate *find_next(const struct run *run)
         return best;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->simulated || !has_neighbours(run, c) || judge_expected_ns(run, c) >= least_ns)
+        if (!c->simulated || !has_neighbours(run, c) || judge_expected_ns(run, c) >= least_ns || was_polished(run, c))
             continue;
         next = c;
         least_ns = judge_expected_ns(run, c);
@@ -154,7 +163,7 @@ bool polish_best(struct run *run)
     if (run->result->plan_count == 0 || run->options->keep_all)
         return true;
     int64_t spent = 0;
-    for (int round = 0; round < POLISH_ROUNDS && !run_stops(run); round++) {
+    while (!run_stops(run)) {
         struct candidate *next = find_next(run);
         bool found;
         if (!next)
