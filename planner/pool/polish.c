@@ -5,7 +5,6 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
-#include <stdlib.h>
 
 /* Keeps the candidate where it may win, and is new still; its plan is taken over or freed. */
 static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int *kept)
@@ -34,34 +33,27 @@ static bool is_near(const struct config *a, const struct config *b)
 struct round {
     const struct candidate *from;
     int64_t most_ns, visits_left;
-    int kept, near_count;
-    int *near; /* (near_count) configurations */
+    int kept;
 };
-/* Lists near configurations that could be simulated shorter than the best plan. */
-static bool list_near(struct run *run, struct round *round)
-{
-    int all = run->config_count + run->unbounded_count;
-    round->near = malloc((size_t)all * sizeof *round->near);
-    if (!round->near)
-        return fail_memory(run->err);
-    for (int i = 0; i < all; i++)
-        if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < run_best_step_ns(run))
-            round->near[round->near_count++] = i;
-    return true;
-}
 
-/* Makes the next few neighbours from *at on, by moves of a kind or, where it is NULL, under near configurations, that
- * have plans and that the walk may look at; it does not rank them. *at is -1 when there are no more. */
+/* Makes the next few neighbours from *at on, by moves of a kind or, where it is NULL, under near configurations that
+ * could be simulated shorter than the best plan, that have plans and that the walk may look at; it does not rank them.
+ * *at is -1 when there are no more. */
 static bool make_next(struct run *run, struct round *round, const struct move_kind *kind, int *at,
                       struct candidate *made, int *count)
 {
     const struct candidate *from = round->from;
-    int all = kind ? kind->count(run, from) : round->near_count, most = workers_at_once(&run->options->calls.workers);
+    int most = workers_at_once(&run->options->calls.workers);
+    int all = kind ? kind->count(run, from) : run->config_count + run->unbounded_count;
     int64_t visits = (int64_t)from->plan->micro_batch_count * from->plan->layer_count;
-    for (*count = 0; *at < all && *count < most && (round->visits_left -= visits) >= 0; ++*at) {
+    for (*count = 0; *at < all && *count < most; ++*at) {
         struct candidate *next = &made[*count];
-        if (!(kind ? kind->make(run, from, *at, round->kept, next)
-                   : moves_config(run, from, round->near[*at], round->kept, next))) {
+        if (!kind &&
+            !(is_near(&run->configs[from->config], &run->configs[*at]) && run->busy_ns[*at] < run_best_step_ns(run)))
+            continue;
+        if ((round->visits_left -= visits) < 0)
+            break;
+        if (!(kind ? kind->make(run, from, *at, round->kept, next) : moves_config(run, from, *at, round->kept, next))) {
             while (--*count >= 0)
                 plan_free(made[*count].plan);
             return false;
@@ -147,12 +139,11 @@ static bool find_neighbours(struct run *run, const struct candidate *like, bool 
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
     const struct move_kind *const kinds[] = { &moves_by_steps, &moves_by_jumps, &moves_by_strategies, NULL };
-    bool good = list_near(run, &round);
+    bool good = true;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
         round.visits_left = POLISH_VISITS;
         good = look_around(run, &round, kinds[i]);
     }
-    free(round.near);
     *found = round.kept > before;
     rank_sort(run, round.kept);
     return good;

@@ -76,7 +76,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     good = good && search_is_hopeless(&hopeless, model, &facts, &options.space, &why) &&
            (hopeless || search_run(&result, model, &facts, &options, &why));
     *plan = NULL;
-    *legal = hopeless || (good && !result->why);
+    *legal = hopeless || (good && !result->why); /* what lacks memory for all its plans has plans */
     if (good && !hopeless && result->feasible) {
         *plan = result->plans[0].plan;
         result->plans[0].plan = NULL; /* handed over */
