@@ -157,8 +157,8 @@ enum {
 enum {
     POLISH_NEAR_PERCENT = 3,  /* What the walk finds so much longer than the incumbent is not simulated. */
     POLISH_VISITS = 1 << 18,  /* Layers visited by walks in a round, for each kind of neighbours. */
-    POLISH_ALIKE = 16,        /* Plans of a configuration: without this cap vgg-16 on 4x8 a100-sxm-80, batch 32,
-                                 takes 17 % longer, and all take 4 % more time. */
+    POLISH_ALIKE = 16,        /* Plans of a configuration whose neighbours are looked at: without a cap vgg-16 on 4x8
+                                 a100-sxm-80 takes 17 % longer, batch 32. */
 };
 
 /* ---- where nothing fits, and other questions (nearest.c, advice.c, batch.c, near.c, explain/) ---- */

@@ -104,8 +104,7 @@ static bool was_polished(const struct run *run, const struct candidate *like)
 {
     int polished = 0;
     for (int i = 0; i < run->candidate_count; i++)
-        polished += run->candidates[i].polished &&
-                    config_equal_but(&run->configs[run->candidates[i].config], &run->configs[like->config], 0);
+        polished += run->candidates[i].polished && run->candidates[i].config == like->config;
     return polished >= POLISH_ALIKE;
 }
 

@@ -76,7 +76,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     good = good && search_is_hopeless(&hopeless, model, &facts, &options.space, &why) &&
            (hopeless || search_run(&result, model, &facts, &options, &why));
     *plan = NULL;
-    *legal = hopeless || (good && !result->why); /* what lacks memory for all its plans has plans */
+    *legal = hopeless || (good && !result->why); /* a hopeless space has plans, all too large */
     if (good && !hopeless && result->feasible) {
         *plan = result->plans[0].plan;
         result->plans[0].plan = NULL; /* handed over */
