@@ -88,7 +88,7 @@ bool early_judge(struct run *run)
 
 void early_hand_out(struct run *run)
 {
-    if (run->early.plan && judge_list_plan(run->result, &run->early, run->options->top))
+    if (run->early.plan && judge_list_plan(run->result, &run->early, run->options->top + SPARE_PLANS))
         run->early = (struct search_plan){ 0 };
 }
 

@@ -70,30 +70,13 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     if (good)
         plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
     int64_t before_ns = run_best_step_ns(run), step_ns = estimate->prediction.step_ns;
-    if (good && judge_list_plan(run->result, &plan, run->options->top)) {
+    if (good && judge_list_plan(run->result, &plan, run->options->top + SPARE_PLANS)) {
         run->result->parts[c->origin].led += step_ns < before_ns;
         return true;
     }
     plan_free(plan.plan);
     estimate_free(estimate);
     return good;
-}
-
-/* Drops other candidates of the configuration that need more than is promised now: its new solution speaks for them. */
-static bool drop_larger(struct run *run, const struct candidate *c)
-{
-    for (int i = 0; i < run->result->certificate.ranked; i++) {
-        struct candidate *other = &run->candidates[i];
-        if (other == c || other->judged || other->config != c->config)
-            continue;
-        struct candidate tight = *other;
-        int64_t step_ns = 0;
-        if (!reserve_set(run, &tight, c->reserve_bytes) ||
-            !rank_formula(run, &tight, min_i64(c->capacity_bytes, other->capacity_bytes), &step_ns))
-            return false;
-        other->judged = step_ns == INT64_MAX;
-    }
-    return true;
 }
 
 /* Gives the step from which a plan would not be among the best, so that its simulation may end there. */
@@ -105,7 +88,8 @@ static int64_t worth(const struct run *run)
     return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
 }
 
-/* Solves the configuration anew with less memory. *found: its best plan took the candidate's place. */
+/* Solves the configuration anew with less memory. *found: of its plans the best by the walk took the candidate's place.
+ */
 static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity_bytes, bool *found)
 {
     struct partition_problem problem;
@@ -126,9 +110,8 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     if (result.plan_count == 0)
         return true;
     plan_free(c->plan);
-    c->solution = result.plans[0];
     *found = true;
-    return rank_make_plan(run, c);
+    return rank_make_best(run, c, &result);
 }
 
 /* Reserves what the layout of one lacked for the rest of its family before they are laid out, since they will lack it,
@@ -159,7 +142,7 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
     if (!reserve_more(run, c, p))
         return false;
     c->judged = true;
-    if (!drop_larger(run, c) || !reserve_for_family(run, c))
+    if (!reserve_for_family(run, c))
         return false;
     if (++c->shrinks > MAX_SHRINKS)
         return true;
@@ -190,7 +173,7 @@ static bool make_room(struct run *run, struct candidate *c)
     }
     plan_free(c->plan);
     *c = smaller;
-    return drop_larger(run, c);
+    return true;
 }
 
 static bool family_simulated(const struct run *run, const struct candidate *c)
@@ -510,13 +493,22 @@ static bool settle_whole(const struct run *run, struct search_plan *plan)
     return good && settle(run, plan->plan, plan->estimate, run->err);
 }
 
+static bool settle_plan(struct run *run, struct search_plan *plan)
+{
+    bool ended = run_stops(run) || (run->options->paced && !run->options->told);
+    return ended ? settle(run, plan->plan, plan->estimate, run->err) : settle_whole(run, plan);
+}
+
+/* Settles those that are asked for, and of others what may still be one of them. */
 bool judge_settle(struct run *run)
 {
     struct search_plan *plans = run->result->plans;
+    int top = run->options->top;
     for (int i = 0; i < run->result->plan_count; i++) {
         struct search_plan *plan = &plans[i];
-        bool ended = run_stops(run) || (run->options->paced && !run->options->told);
-        if (!(ended ? settle(run, plan->plan, plan->estimate, run->err) : settle_whole(run, plan)))
+        if (i >= top && plan->estimate->prediction.step_ns >= plans[top - 1].estimate->prediction.step_ns)
+            break;
+        if (!settle_plan(run, plan))
             return false;
         for (struct search_plan own = *plan;
              plan > plans && own.estimate->prediction.step_ns < plan[-1].estimate->prediction.step_ns; plan--) {
@@ -526,12 +518,13 @@ bool judge_settle(struct run *run)
     }
     while (run->result->plan_count > 0) { /* shortest first: those beyond where times end are the last ones */
         struct search_plan *last = &plans[run->result->plan_count - 1];
-        if (last->estimate->prediction.step_ns < MAX_TIME_NS)
+        bool beyond = last->estimate->prediction.step_ns >= MAX_TIME_NS;
+        if (!beyond && run->result->plan_count <= top)
             break;
         plan_free(last->plan);
         estimate_free(last->estimate);
         run->result->plan_count--;
-        run->beyond = true;
+        run->beyond |= beyond;
     }
     return true;
 }

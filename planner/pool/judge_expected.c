@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
-#include <math.h>
 
 int64_t judge_simulated_ns(const struct candidate *c)
 {
@@ -42,32 +41,9 @@ int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
-static bool is_timed(const struct candidate *c)
-{
-    return c->simulated && judge_simulated_ns(c) > 0 && c->ranked_ns > 0;
-}
-
-/* Gives the factor by which the walk was off more for one than for another of the simulated candidates, of those with
- * its schedule or of all; 1 where too few were. */
-static double spread_of(const struct run *run, const struct candidate *like, bool all)
-{
-    double least = 0, most = 0;
-    int count = 0;
-    for (int i = 0; i < run->candidate_count; i++) {
-        const struct candidate *c = &run->candidates[i];
-        if (!is_timed(c) || c->simulated_ns <= 0 || (!all && kinship_of(run, c, like) == STRANGERS))
-            continue;
-        double off = (double)c->simulated_ns / (double)c->ranked_ns;
-        least = count == 0 || off < least ? off : least;
-        most = fmax(most, off);
-        count++;
-    }
-    return count < SPREAD_OF ? 1 : most / least - 1;
-}
-
 /* Gives how far the walk may be off for a plan beside what it was off for one that was simulated; it is less where
  * looks are dear, so that fewer are worth one. */
-static double doubt_of(const struct run *run, const struct candidate *simulated, enum kinship kinship)
+static double doubt_of(const struct candidate *simulated, enum kinship kinship)
 {
     static const double usual[] = { [OF_SCHEDULE] = OTHER_PERMILLE / 1e3, [KIN] = KIN_PERMILLE / 1e3 };
     if (simulated->effort > JUDGED_DEAR && kinship == KIN)
@@ -76,10 +52,7 @@ static double doubt_of(const struct run *run, const struct candidate *simulated,
         return 0;
     if (simulated->effort > JUDGED_DEAR && kinship == OF_SCHEDULE)
         return DEAR_PERMILLE / 1e3;
-    if (!run_is_small(run))
-        return usual[kinship];
-    double spread = spread_of(run, simulated, kinship == STRANGERS);
-    return kinship == OF_SCHEDULE ? spread / 2 : spread;
+    return usual[kinship];
 }
 
 /* Judges by the caller's peer as by one more that was simulated, unless such plans are soon simulated themselves. */
@@ -95,29 +68,26 @@ static bool loses_to_peer(const struct run *run, const struct candidate *c)
 }
 
 /* A plan that differs in what decides nothing, such as how a layer without weights shards them, takes as long by the
- * walk to the nanosecond and cannot win. Else the walk is taken to be off alike for plans of one schedule, in small
- * models by as much as was seen. */
+ * walk to the nanosecond and cannot win. Else the walk is taken to be off alike for plans of one schedule. Plans of
+ * small models are soon simulated, all that the budget allows. */
 bool judge_cannot_win(const struct run *run, const struct candidate *c)
 {
-    bool small = run_is_small(run);
     int64_t least_ns = INT64_MAX;
-    int farthest = small ? STRANGERS : OF_SCHEDULE, nearest = -1;
+    int nearest = -1;
     if (run->options->top > 1 || run->options->keep_all)
         return false;
     if (loses_to_peer(run, c))
         return true;
-    for (int i = 0; i < run->candidate_count; i++) {
+    for (int i = 0; i < run->candidate_count && !run_is_small(run); i++) {
         const struct candidate *other = &run->candidates[i];
         enum kinship kinship = kinship_of(run, other, c);
-        bool soon = small && other->effort < SOON_JUDGED;
-        if (!is_timed(other) || (int)kinship < max_i64(farthest, nearest) || (soon && kinship < KIN))
+        bool timed = other->simulated && judge_simulated_ns(other) > 0 && other->ranked_ns > 0;
+        if (!timed || kinship == STRANGERS || (int)kinship < nearest)
             continue;
-        if (soon)
-            return false;
-        if (!small && other->ranked_ns == c->ranked_ns &&
+        if (other->ranked_ns == c->ranked_ns &&
             config_equal_but(&run->configs[other->config], &run->configs[c->config], BUT_PREFETCH | BUT_EXTRA))
             return true;
-        double ns = scaled_ns(c, other) * (1 - doubt_of(run, other, kinship));
+        double ns = scaled_ns(c, other) * (1 - doubt_of(other, kinship));
         least_ns = min_i64((int)kinship > nearest ? INT64_MAX : least_ns, (int64_t)ns);
         nearest = (int)kinship;
     }

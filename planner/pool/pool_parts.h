@@ -34,6 +34,8 @@ void rank_sort(struct run *run, int kept);
 bool rank_formula(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* Makes and ranks the candidate's plan from its solution; it has no plan when that fails. */
 bool rank_make_plan(struct run *run, struct candidate *c);
+/* The same of the best of the solver's plans, of which there is one at least; c->plan is not looked at. */
+bool rank_make_best(struct run *run, struct candidate *c, const struct partition_result *result);
 
 /* climb.c: improves the best plan of each configuration from that one on that leads by rank. */
 bool climb_from(struct run *run, int first_config);

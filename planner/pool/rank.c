@@ -269,3 +269,21 @@ bool rank_make_plan(struct run *run, struct candidate *c)
     c->plan = NULL;
     return false;
 }
+
+bool rank_make_best(struct run *run, struct candidate *c, const struct partition_result *result)
+{
+    struct candidate own = *c;
+    c->plan = NULL;
+    for (int i = 0; i < result->plan_count; i++) {
+        own.solution = result->plans[i];
+        if (!rank_make_plan(run, &own)) {
+            plan_free(c->plan);
+            c->plan = NULL;
+            return false;
+        }
+        bool better = !c->plan || own.ranked_ns < c->ranked_ns;
+        plan_free(better ? c->plan : own.plan);
+        *c = better ? own : *c;
+    }
+    return true;
+}

@@ -165,11 +165,12 @@ static bool open_arrays(struct sample *s)
     s->deferred_for = arena_alloc(a, buffers, sizeof *s->deferred_for);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
+    s->alike_finish = arena_alloc(a, instrs, sizeof *s->alike_finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
     s->passes = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->passes);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->issued = arena_alloc(a, 3 * (size_t)s->graph->layer_count, sizeof *s->issued);
-    return !arena_failed(a);
+    return sample_list_alone(s);
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -412,13 +413,29 @@ static int64_t rest_ns(const struct layer_pass *g)
     return g->issued_ns > 0 ? max_i64(0, g->passed_ns + g->lag_ns - g->issued_ns) : 0;
 }
 
+/* Charges what the path waits from `clock` on for a reduction to the layer whose it is; what it waits only since one of
+ * a layer that nothing is like stood before it in the lane, to that layer (once: -1, there is none), for behind most of
+ * the first one's like none does. */
+static void charge_wait(struct sample *s, int reduction, int once, int64_t clock, int64_t waits)
+{
+    int layer = sample_layer_of(s, &s->program->stages[0].instrs[reduction]);
+    int64_t own = once < 0 ? waits : min_i64(waits, max_i64(0, s->alike_finish[reduction] - clock));
+    s->by_layer[layer].backward_ns += own;
+    s->by_layer[layer].wait_ns += own;
+    if (own < waits) {
+        s->by_layer[once].backward_ns += waits - own;
+        s->by_layer[once].wait_ns += waits - own;
+    }
+}
+
 /* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
- * off without, backward with them: what the path waits for a reduction is the price of the layer whose it is. */
+ * off without, backward with them, since the path may wait for one. */
 static void walk(struct sample *s, bool reductions, unsigned parts)
 {
     const struct stage_program *list = &s->program->stages[0];
-    int64_t lane[LANE_COUNT] = { 0 }, clock = 0, began = 0;
+    int64_t lane[LANE_COUNT] = { 0 }, alike[LANE_COUNT] = { 0 }, clock = 0, began = 0;
     struct freed freed = { .last = -1 };
+    int once = -1, ignored = -1; /* the last layer that nothing is like of which a reduction was met */
     for (int k = 0, layer = -1; k < s->list_count; k++) {
         int i = s->listed[k], reduction = -1;
         const struct instr *instr = &list->instrs[i];
@@ -431,12 +448,19 @@ static void walk(struct sample *s, bool reductions, unsigned parts)
         if (!sample_on_path(instr)) {
             if (!reductions)
                 note_gathers(s, i, 0);
-            s->finish[i] = lane[instr->lane] = start + (reductions && reduces_each_time(instr) ? s->duration[i] : 0);
+            int64_t takes_ns = reductions && reduces_each_time(instr) ? s->duration[i] : 0;
+            bool alone = s->alone[sample_layer_of(s, instr)];
+            once = takes_ns > 0 && alone ? sample_layer_of(s, instr) : once;
+            s->finish[i] = lane[instr->lane] = start + takes_ns;
+            s->alike_finish[i] = alike[instr->lane] =
+                ready_ns(s, instr, alike[instr->lane], &ignored) + (alone ? 0 : takes_ns);
             continue;
         }
-        int64_t waits = reduction < 0 ? 0 : max_i64(0, s->finish[reduction] - max_i64(start, clock));
-        if (waits > 0)
+        int64_t begins = max_i64(start, clock), waits = reduction < 0 ? 0 : max_i64(0, s->finish[reduction] - begins);
+        if (waits > 0) {
             start = s->finish[reduction];
+            charge_wait(s, reduction, once, begins, waits);
+        }
         s->finish[i] = lane[instr->lane] = start + s->duration[i];
         int64_t moved = max_i64(0, s->finish[i] - clock - waits);
         if (!instr_is_forward(instr) && instr->layer != layer) {
@@ -445,11 +469,6 @@ static void walk(struct sample *s, bool reductions, unsigned parts)
         }
         clock += waits + moved;
         move_layer(s, instr, moved, parts);
-        if (waits > 0) {
-            struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[reduction])];
-            price->backward_ns += waits;
-            price->wait_ns += waits;
-        }
         if (!reductions) {
             note_gathers(s, i, moved);
             note_gradient(s, instr, began, clock);

@@ -171,3 +171,17 @@ void sample_price_kernels(struct sample *s)
             price->least_weight_ns += s->duration[s->listed[k]];
     }
 }
+
+bool sample_list_alone(struct sample *s)
+{
+    int layers = s->graph->layer_count, classes = 0;
+    int *members = arena_alloc(&s->arena, (size_t)s->graph->class_count, sizeof *members); /* by class */
+    s->alone = arena_alloc(&s->arena, (size_t)layers, sizeof *s->alone);
+    if (arena_failed(&s->arena))
+        return false;
+    for (int l = 0; l < layers; l++)
+        classes += members[s->graph->layers[l].class_index]++ == 0;
+    for (int l = 0; l < layers; l++)
+        s->alone[l] = classes < layers && members[s->graph->layers[l].class_index] == 1;
+    return true;
+}

@@ -35,6 +35,7 @@ struct sample {
     int *release, *releasing; /* (list_count) reductions in the dp lane: from which instruction on bytes may wait for
                                  it, ascending */
     int release_count;
+    bool *alone;        /* (layers) nothing is like it, where others have their like */
     bool reduces;       /* there are reductions in each micro-batch */
     int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
     struct life *lives; /* (buffers) */
@@ -48,6 +49,7 @@ struct sample {
     int tie_count;
     /* these are filled anew for each size */
     int64_t *duration, *finish;   /* (instructions) */
+    int64_t *alike_finish;        /* (instructions) the same if reductions of layers that stand alone took no time */
     struct layer_pass *passes;    /* (layers, 2): backward, forward */
     int64_t *change;              /* (instructions + 2) of gathers: all of the layer and pass up to it; then bytes that
                                      come and go */
@@ -69,6 +71,8 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
     return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
 }
 
+/* Lists layers that nothing is like, where others have their like, which stand for many. False: out of memory. */
+bool sample_list_alone(struct sample *sample);
 /* Lists which kernels are which, and which cost the same. False: out of memory. */
 bool sample_list_alike(struct sample *sample);
 /* Fills in durations; path_only: of what does not stand on the path 0, and of the step what it takes however many ranks

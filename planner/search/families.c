@@ -1,14 +1,21 @@
 /* Candidates for the judge from families (stages, tensor degree) of configurations that have none: the formula does not
- * see all that the simulation does, so the best of each whose bound is not too far away is looked at as well. */
+ * see all that the simulation does, so the best of each whose bound is not too far away is looked at as well. In a
+ * large model a family has one data degree, since of two that are as long by the formula the walk may prefer either. */
 #include "planner/estimate/effort.h"
 #include "planner/search/propose_parts.h"
 #include <string.h>
+
+static bool are_family(const struct run *run, int config, int other)
+{
+    return run_same_family(run, config, other) &&
+           (run_is_small(run) || config_data(&run->configs[config]) == config_data(&run->configs[other]));
+}
 
 /* True when there is a candidate of the configuration, or of any in its family. */
 static bool has_candidate(const struct run *run, int config, bool of_family)
 {
     for (int i = 0; i < run->candidate_count; i++)
-        if (of_family ? run_same_family(run, run->candidates[i].config, config) : run->candidates[i].config == config)
+        if (of_family ? are_family(run, run->candidates[i].config, config) : run->candidates[i].config == config)
             return true;
     return false;
 }
@@ -21,8 +28,7 @@ struct families {
     bool rough;        /* a plan near its family's best will do, and one */
     int *of;           /* (configurations) number of the family, ascending as they are met */
     int count;
-    int *tries;                  /* (count) configurations solved for each family, those that are alike counted once */
-    bool *seen;                  /* (configurations) solved; where there are many, in the queue or out of it */
+    int *tries;                  /* (count) configurations solved for each family */
     bool *stepped;               /* (count) in this round */
     struct job *jobs;            /* (count) of this round */
     int tries_each;              /* of a family at most */
@@ -81,39 +87,75 @@ static bool keep_with_others(struct run *run, const struct families *f, const st
     return true;
 }
 
-/* Walks the first plan of a configuration. */
-static bool note_walk(struct run *run, struct families *f, struct candidate c)
+/* Walks the first plan of a configuration. *gathers: weights are gathered for its micro-batches. */
+static bool note_walk(struct run *run, struct families *f, struct candidate c, bool *gathers)
 {
     c.plan = NULL;
+    *gathers = false;
     if (!rank_make_plan(run, &c))
         return false;
     f->walked_ns = min_i64(f->walked_ns, c.ranked_ns);
+    for (int l = 0; l < c.plan->layer_count; l++)
+        *gathers = *gathers || c.plan->layers[l].zero == 3;
     plan_free(c.plan);
     return true;
 }
 
+/* Walks the first plan of each configuration that has any. */
+static bool note_walks(struct run *run, struct families *f)
+{
+    for (int i = 0; i < run->candidate_count; i++) {
+        bool gathers, first = true;
+        for (int k = i - 1; k >= 0 && first; k--)
+            first = run->candidates[k].config != run->candidates[i].config;
+        if (first && !note_walk(run, f, run->candidates[i], &gathers))
+            return false;
+    }
+    return true;
+}
+
+/* Solves also what differs in prefetch alone: by the formula it is as long, and the walk tells them apart by up to 4 %.
+ */
+static bool solve_prefetches(struct run *run, const struct families *f, const struct job *job)
+{
+    for (int by = -1; by <= 1; by += 2)
+        for (int i = job->config + by; i >= 0 && i < run->config_count &&
+                                       config_equal_but(&run->configs[i], &run->configs[job->config], BUT_PREFETCH);
+             i += by) {
+            struct job other = *job;
+            other.config = i;
+            other.done = false;
+            other.arena = NULL;
+            if (!has_candidate(run, i, false) &&
+                (!propose_solve(run, &other, 1, f->below_ns, FAMILY_GAP_PPM) || !propose_keep(run, &other, f->rough)))
+                return false;
+        }
+    return true;
+}
+
+/* True when one of the two may stand for the other: where any plan of a family will do they have one micro-batch, and
+ * differ in trifles; else they differ in prefetch alone, and are many. */
+static bool are_alike(const struct run *run, const struct families *f, int config, int other)
+{
+    const struct config *a = &run->configs[config], *b = &run->configs[other];
+    return f->rough ? f->of[config] == f->of[other] && a->micro == b->micro
+                    : has_many(run) && config_equal_but(a, b, BUT_PREFETCH);
+}
+
+/* Adds the configuration to its family, first[] is one of each, unless one like it is there. */
 static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
 {
     int family = 0;
-    while (family < f->count && !run_same_family(run, first[family], at->index))
+    while (family < f->count && !are_family(run, first[family], at->index))
         family++;
     if (family == f->count)
         first[f->count++] = at->index;
     f->of[at->index] = family;
+    for (int i = 0; i < f->queue.count; i++)
+        if (are_alike(run, f, at->index, f->queue.list[i].at.index))
+            return;
     f->queue.list[f->queue.count++] = (struct waiting_config){ .at = *at };
     f->queue.early_count++;
-}
-
-/* True when a neighbour in the space that differs in its prefetch alone was seen. */
-static bool has_seen_alike(const struct run *run, const struct families *f, int config)
-{
-    for (int by = -1; by <= 1; by += 2)
-        for (int i = config + by;
-             i >= 0 && i < run->config_count && config_equal_but(&run->configs[i], &run->configs[config], BUT_PREFETCH);
-             i += by)
-            if (f->seen[i])
-                return true;
-    return false;
 }
 
 /* Queues the configurations whose first bounds are low enough, and numbers their families. */
@@ -123,15 +165,12 @@ static bool open_families(struct run *run, struct families *f)
     int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
     f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
     f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
-    f->seen = arena_alloc(&run->arena, configs, sizeof *f->seen);
     if (arena_failed(&run->arena))
         return fail_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
-        if (at->bound_ns >= limit_of(run, f, at->index) || (has_many(run) && has_seen_alike(run, f, at->index)))
-            continue;
-        f->seen[at->index] = has_many(run);
-        add_to_families(f, run, first, at);
+        if (at->bound_ns < limit_of(run, f, at->index))
+            add_to_families(f, run, first, at);
     }
     size_t count = (size_t)f->count + 1;
     f->tries = arena_alloc(&run->arena, count, sizeof *f->tries);
@@ -172,11 +211,11 @@ static int step_families(const struct run *run, struct families *f)
                                          .enough_ns = 1,
                                          .queue = &f->queue,
                                          .bound_only = look,
+                                         .by_least = look,
                                          .files_order = !look && files_order };
         f->looks_left -= look;
         f->solves_left -= !look;
-        f->tries[family] += !look && !has_seen_alike(run, f, next.at.index);
-        f->seen[next.at.index] |= !look;
+        f->tries[family] += !look;
     }
     return count;
 }
@@ -193,9 +232,11 @@ static bool solve_families(struct run *run, struct families *f)
             return false;
         for (struct job *job = f->jobs; job < f->jobs + count; job++) {
             int before = run->candidate_count;
+            bool gathers = false;
             if (!propose_keep(run, job, f->rough) ||
-                (!f->rough && run->candidate_count > before &&
-                 (!note_walk(run, f, run->candidates[before]) || !keep_with_others(run, f, job))))
+                (run->candidate_count > before && !note_walk(run, f, run->candidates[before], &gathers)) ||
+                (!f->rough && run->candidate_count > before && !keep_with_others(run, f, job)) ||
+                (f->rough && gathers && !solve_prefetches(run, f, job)))
                 return false;
             if (job->result.plan_count == 0 && job->arena)
                 arena_free(job->arena); /* nobody keeps what lies in it */
@@ -219,11 +260,7 @@ bool families_solve(struct run *run)
         families.tries_each *= SMALL_MORE;
         families.solves_left *=
             SMALL_MORE * (run->bench.facts->cluster->group_count == MOST_ORDERED_GROUPS ? ORDERS_MORE : 1);
-        families.looks_left = families.solves_left * FAMILY_LOOKS;
     }
-    const struct candidate best = { .config = run->best_config,
-                                    .table = run->best_table,
-                                    .solution = run->best_solution,
-                                    .capacity_bytes = run->capacity_bytes };
-    return note_walk(run, &families, best) && solve_families(run, &families);
+    families.looks_left = families.solves_left * FAMILY_LOOKS;
+    return note_walks(run, &families) && solve_families(run, &families);
 }

@@ -284,7 +284,8 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return run->busy_ns ? unbounded_list(run) && find_nearest(run, model, facts) : fail_memory(run->err);
     }
     run->open_bound_ns = INT64_MAX;
-    run->result->plans = arena_alloc(&run->result->arena, (size_t)run->options->top + 1, sizeof *run->result->plans);
+    run->result->plans =
+        arena_alloc(&run->result->arena, (size_t)run->options->top + SPARE_PLANS + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return fail_memory(run->err);
     if (!propose_beside_narrower(run, model, facts))

@@ -148,53 +148,6 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     return add_found(run, c, &result);
 }
 
-/* Gives the table without the strategies whose weights are gathered for each pass; *out is NULL where all or none are
- * such, or where there is more than one mesh. */
-static bool without_gathers(struct run *run, const struct price_table *table, const struct price_table **out)
-{
-    int all = table->strategy_count, count = 0;
-    *out = NULL;
-    if (!price_is_one(table))
-        return true;
-    for (int i = 0; i < all; i++)
-        count += table->strategies[i].layer.zero < 3;
-    if (count == 0 || count == all)
-        return true;
-    struct price_table *own = arena_alloc(&run->arena, 1, sizeof *own);
-    struct strategy *strategies = arena_alloc(&run->arena, (size_t)count, sizeof *strategies);
-    int classes = table->class_count;
-    struct layer_price *prices = arena_alloc(&run->arena, (size_t)(count * classes), sizeof *prices);
-    if (arena_failed(&run->arena))
-        return fail_memory(run->err);
-    for (int i = 0, at = 0; i < all; i++) {
-        if (table->strategies[i].layer.zero >= 3)
-            continue;
-        strategies[at] = table->strategies[i];
-        for (int c = 0; c < classes; c++)
-            prices[c * count + at] = *price_at(table, c, i);
-        at++;
-    }
-    *own = *table;
-    own->strategy_count = count;
-    own->strategies = strategies;
-    own->prices = prices;
-    own->workspace_bytes = NULL; /* base_bytes has the largest */
-    *out = own;
-    return true;
-}
-
-/* Solves small models without gathers as well: the closed form hides them behind whatever else is computed, the walk
- * and the judge do not. */
-static bool solve_gatherless(struct run *run, const struct candidate *like, int64_t below_ns)
-{
-    struct candidate c = *like;
-    if (!run_is_small(run))
-        return true;
-    if (!without_gathers(run, like->table, &c.table))
-        return false;
-    return !c.table || (reserve_set(run, &c, like->reserve_bytes) && solve(run, &c, below_ns));
-}
-
 /* Gives the candidate the leader's memory, unless their micro-batches differ in size, of which that says nothing. */
 static bool promise_as(struct run *run, const struct candidate *leader, struct candidate *c)
 {
@@ -216,8 +169,7 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return true;
     if (leader && (!promise_as(run, leader, &c) || !adopt_any(run, leader, &c, &fits)))
         return false;
-    int64_t below_ns = leader ? t->below_ns : INT64_MAX;
-    return (fits && !shares(run)) || (solve(run, &c, below_ns) && solve_gatherless(run, &c, below_ns));
+    return (fits && !shares(run)) || solve(run, &c, leader ? t->below_ns : INT64_MAX);
 }
 
 /* Passes over candidates of this round with a longer walk than most_ns, as if they were judged. */
@@ -319,31 +271,6 @@ static bool list_proposals(struct trial *t)
     return true;
 }
 
-/* Gives the schedules that were tried the best solutions of the others as well: the closed form does not know that ends
- * are joined, so what it finds for others may be shorter under them than what it finds for their own. */
-static bool share_solutions(struct trial *t, int tried)
-{
-    struct run *run = t->run;
-    int before = run->candidate_count;
-    for (int i = 0; i < tried && shares(run); i++) {
-        const struct proposal *proposal = &t->proposals[i];
-        struct candidate c = { .config = proposal->config, .capacity_bytes = run->capacity_bytes };
-        if (!joined_ends_are(&run->configs[c.config]))
-            continue;
-        if (!workbench_table(&run->bench, &run->configs[c.config], false, &c.table, run->err) ||
-            (c.table && !promise_as(run, &t->leaders[proposal->leader], &c)))
-            return false;
-        for (int k = 0, shared = 0; c.table && k < before && shared < TRIAL_SHARED; k++) {
-            struct candidate from = run->candidates[k];
-            bool fits = false;
-            if (from.origin == run->part && from.config != c.config && !adopt(run, &from, &c, &fits))
-                return false;
-            shared += fits;
-        }
-    }
-    return rank_more(run, before, INT64_MAX);
-}
-
 /* Tries proposals in waves, each walked at once, until they would take much more than the best that was walked. */
 static bool try_proposals(struct trial *t)
 {
@@ -366,7 +293,7 @@ static bool try_proposals(struct trial *t)
         if (!note_best_walked(run, &best_ns))
             return false;
     }
-    return share_solutions(t, at);
+    return true;
 }
 
 /* Gives the configuration with joined ends that could win and has the least to do, were it to fill and drain like
