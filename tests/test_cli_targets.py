@@ -428,8 +428,8 @@ def not_priced(folder):
 def bound_is_no_cost():
     """Where a look at plans without the target's limits finds none that is shorter, what is not proven is not said to be their cost."""
     code, out, err = cleave("plan", "llama-3-405b", "--cluster", "32x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "megatron-lm")
-    said = re.search(r"its limits cost nothing that a short look found: no plan without them was shorter; unproven are ([\d.]+) % \(none is below", out)
-    check("limits: a bound is no cost", code == 0 and said and 0 < float(said[1]) < 30, (out, err))
+    check("limits: a bound is no cost", code == 0 and "what its limits cost is not known: a short look found no shorter plan" in out, (out, err))
+    check("limits: how one looks longer", "with --framework megatron-lm-te in place of --target" in out, (out, err))
 
 
 def laid_out(folder):
