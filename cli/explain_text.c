@@ -201,6 +201,30 @@ void explanation_print_versus(const struct cli *cli, const struct explanation *x
     print_alternative(cli, &x->versus[index], x, true);
 }
 
+/* Says that the plan is not the best that is known where another kind has a shorter one, and what to type for that. */
+static void print_shorter(const struct cli *cli, const struct explanation *x)
+{
+    const struct alternative *best = NULL;
+    char number[TEXT_NUMBER_BYTES];
+    for (int i = 0; i < x->alternatives.count; i++) {
+        const struct alternative *a = &x->alternatives.list[i];
+        int64_t least_ns = best ? best->solution.step_ns : x->alike.step_ns - x->alike.step_ns / 1000;
+        if (a->solution.kind == SOLUTION_PLAN && a->solution.step_ns < least_ns)
+            best = a;
+    }
+    if (!best)
+        return;
+    const struct explained *other = best->solution.explained;
+    struct choice c = choice_of(other->plan, other->graph);
+    fprintf(
+        cli->out,
+        "  this plan is not the best one known: %s takes %s, %.1f %% less; for it add --fix pp=%d --fix tp=%d --fix "
+        "cp=%d --fix micro-batch=%lld to cleave plan\n",
+        best->kind, text_duration_ns(number, best->solution.step_ns),
+        100 * (1 - (double)best->solution.step_ns / (double)x->alike.step_ns), c.pipeline, c.tensor, c.context,
+        (long long)c.micro);
+}
+
 void explanation_print_alternatives(const struct cli *cli, const struct explanation *x)
 {
     if (x->alternatives.count > 0)
@@ -212,6 +236,7 @@ void explanation_print_alternatives(const struct cli *cli, const struct explanat
         else
             print_alternative(cli, &x->alternatives.list[i], x, false);
     }
+    print_shorter(cli, x);
 }
 
 void explanation_print_what_if(const struct cli *cli, const struct what_ifs *w, int index)

@@ -355,6 +355,7 @@ def plans(folder):
     check("it says what it leaves out", "chosen from more than other plans are sought in now: --space turns=1:2 looks there" in said.stderr, said)
     said = expect("explain in the plan's space", 0, "why not another", "explain", loops, "--part", "alternatives", "--space", "turns=1:2")
     check("nothing is left out", "chosen from more" not in said.stderr, said)
+    not_the_best(folder)
     plans_of_older_spaces(folder)
     clips = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
     expect("clipping is on", 0, "gradients clipped to norm 1\n", *clips)
@@ -362,6 +363,16 @@ def plans(folder):
         plan = json.loads(run(*clips, *(["--clip", text] if text else []), *named, "--json").stdout)
         check(f"--clip {text} {named}", plan["decisions"]["clip_norm"] == norm, plan["decisions"])
     expect("estimate", 0, "step", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--micro-batch", 4, "--dp", 2, "--zero", 1, "--seq", 16, "--dtype", "fp32")
+
+
+def not_the_best(folder):
+    """Where explain knows a shorter plan it says so, and what it says to add to the command finds one as short."""
+    plan, job = folder / "restricted.json", ("plan", "gpt2", "--cluster", "3x2:rtx4090", "--batch", 24)
+    expect("a restricted plan", 0, "step", *job, "--fix", "tp=2", "-o", plan)
+    said = expect("explain: not the best", 0, "not the best one known", "explain", plan, "--part", "alternatives")
+    shorter = re.search(r"takes ([\d.]+) ms, [\d.]+ % less; for it add ((--fix \S+ ?)+)to cleave plan", said.stdout)
+    found = json.loads(run(*job, *shorter[2].split(), "--json").stdout)["predicted"]["step_s"] if shorter else 0
+    check("explain: what to add", shorter and 0 < found < 1.01e-3 * float(shorter[1]), said)
 
 
 def plans_of_older_spaces(folder):
