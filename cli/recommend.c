@@ -234,6 +234,11 @@ static bool look_at(struct asking *q, const char *cluster, struct offer **out, s
     if (q->r.count == MOST_OFFERS)
         return fail(err, "--among: more than %d clusters", MOST_OFFERS);
     struct offer *o = *out = &q->r.offers[q->r.count++];
+    for (int i = 0; i < q->r.count - 1; i++)
+        if (strcmp(q->r.offers[i].cluster, cluster) == 0) { /* by its name, and again among the nodes of its type */
+            *o = q->r.offers[i];
+            return true;
+        }
     *o = (struct offer){ .cluster = arena_strdup(&q->r.arena, cluster),
                          .verdict = VERDICT_UNTRIED,
                          .spending.dollars_per_hour = -1 };

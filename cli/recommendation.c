@@ -55,12 +55,20 @@ static int compare(const struct recommendation *r, const struct offer *a, const 
     return x < y ? -1 : x > y;
 }
 
-/* By insertion: equal ones stay in the order in which they were looked at. */
+/* By insertion: equal ones stay in the order in which they were looked at; what was looked at twice is once in the
+ * list. */
 void recommendation_sort(struct recommendation *r)
 {
-    for (int i = 1; i < r->count; i++) {
+    int count = r->count;
+    r->count = 0;
+    for (int i = 0; i < count; i++) {
         struct offer moved = r->offers[i];
-        int at = i;
+        bool listed = false;
+        for (int k = 0; k < r->count; k++)
+            listed = listed || strcmp(r->offers[k].cluster, moved.cluster) == 0;
+        if (listed)
+            continue;
+        int at = r->count++;
         for (; at > 0 && compare(r, &moved, &r->offers[at - 1]) < 0; at--)
             r->offers[at] = r->offers[at - 1];
         r->offers[at] = moved;

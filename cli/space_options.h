@@ -35,7 +35,7 @@ OPTIMIZER_PARTS_OF(OPTIMIZER_LISTER, , )
                 "without any: analytic numbers"),                                                                      \
         TEXT_OPTION(                                                                                                   \
             "framework", offsetof(holder, part.framework), "NAME",                                                     \
-            "whose facts price the plan: a file, or megatron-lm, torchtitan, ... (cleave); a --target names its own"), \
+            "whose facts price the plan: a file, or megatron-lm-te, torchtitan, ... (cleave); a --target names its own"), \
         INT_OPTION("seq", offsetof(holder, part.sequence), "TOKENS", 1, 1e9, "tokens per sequence (the model's own)"), \
         TEXT_OPTION("dtype", offsetof(holder, part.dtype), "NAME",                                                     \
                     "fp32, fp64, bf16, fp16, fp8 or nvfp4 (bf16 where all devices have it, else fp16, else fp32)"),    \

@@ -136,6 +136,11 @@ def recommends(_folder):
     shown = run("recommend", *job, "--among", "1x1:a10,l40s", "--tokens", "1T", "--budget", 1, "--price", "l40s=0.9,a10=0.5").stdout
     bounded = [line for line in shown.splitlines() if " > " in line]
     check("sums of bounds", len(bounded) > 0 and all(re.search(r" >[\d.]+ +>[\d.]+ ", line) for line in bounded) and not re.search(r"\de\+0", shown.split("\n", 1)[1]))
+    # a cluster that is named and reached by its type, in either order, is searched and listed once
+    for among in ("1x8:l40s,l40s", "l40s,1x8:l40s"):
+        found = answer("recommend", *job, "--among", among, "--target-time", 0.05)
+        names = [c["cluster"] for c in found["candidates"]]
+        check(f"{among}: listed once", len(set(names)) == len(names) and "1x8:l40s" in names and found["searched"] <= len(names), found)
     # where nothing fits the space is wider, as plan's is, but for clusters that would serve no better
     wide = ["llama-2-7b", "--batch", 64, "--seq", 4096, "--target", "deepspeed"]
     found = [] if SMALL else answer("recommend", *wide, "--among", "1x1:l40s,1x1:gh200-96,1x2:l40s", "--tokens", 1e8, "--target-time", "10d")["candidates"]
