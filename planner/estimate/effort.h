@@ -1,6 +1,6 @@
 /* How much work a search does, and what it takes for far, near or alike: the constants that tune the heuristics of
  * search/, pool/, estimate/ and explain/. None of them decides what is legal, priced or proven; each trades the time of
- * a search for plans that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 23 jobs
+ * a search for plans that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 26 jobs
  * of benchmarks/run_golden; what a whole heuristic earns there stands in benchmarks/results/heuristics.json. What half
  * and twice of each constant do is in docs/effort.md (benchmarks/run_effort). */
 #ifndef CLEAVE_ESTIMATE_EFFORT_H

@@ -1,6 +1,7 @@
 /* Candidates for the judge from families (stages, tensor degree) of configurations that have none: the formula does not
  * see all that the simulation does, so the best of each whose bound is not too far away is looked at as well. In a
  * large model a family has one data degree, since of two that are as long by the formula the walk may prefer either. */
+#include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/search/propose_parts.h"
 #include <string.h>
@@ -29,6 +30,7 @@ struct families {
     int *of;           /* (configurations) number of the family, ascending as they are met */
     int count;
     int *tries;                  /* (count) configurations solved for each family */
+    bool *solved;                /* (configurations) */
     bool *stepped;               /* (count) in this round */
     struct job *jobs;            /* (count) of this round */
     int tries_each;              /* of a family at most */
@@ -165,6 +167,7 @@ static bool open_families(struct run *run, struct families *f)
     int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
     f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
     f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
+    f->solved = arena_alloc(&run->arena, configs, sizeof *f->solved);
     if (arena_failed(&run->arena))
         return fail_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
@@ -182,6 +185,15 @@ static bool open_families(struct run *run, struct families *f)
 static bool may_look(const struct families *f, const struct waiting_config *at)
 {
     return at->known == FIRST && f->looks_left > 0;
+}
+
+/* True when one that differs in its prefetch alone was solved: they count as one try. */
+static bool has_solved_alike(const struct run *run, const struct families *f, int config)
+{
+    bool found = false;
+    for (int i = max_int(0, config - 2); i <= config + 2 && i < run->config_count; i++)
+        found = found || (f->solved[i] && config_equal_but(&run->configs[i], &run->configs[config], BUT_PREFETCH));
+    return found;
 }
 
 /* Takes one step for every family that may go on: its configuration with the least bound is relaxed, or solved where
@@ -215,7 +227,8 @@ static int step_families(const struct run *run, struct families *f)
                                          .files_order = !look && files_order };
         f->looks_left -= look;
         f->solves_left -= !look;
-        f->tries[family] += !look;
+        f->tries[family] += !look && !has_solved_alike(run, f, next.at.index);
+        f->solved[next.at.index] |= !look;
     }
     return count;
 }
