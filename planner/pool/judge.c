@@ -88,8 +88,7 @@ static int64_t worth(const struct run *run)
     return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
 }
 
-/* Solves the configuration anew with less memory. *found: of its plans the best by the walk took the candidate's place.
- */
+/* Solves the configuration anew with less memory. *found: the best of its plans by the walk is the candidate's now. */
 static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity_bytes, bool *found)
 {
     struct partition_problem problem;

@@ -413,9 +413,9 @@ static int64_t rest_ns(const struct layer_pass *g)
     return g->issued_ns > 0 ? max_i64(0, g->passed_ns + g->lag_ns - g->issued_ns) : 0;
 }
 
-/* Charges what the path waits from `clock` on for a reduction to the layer whose it is; what it waits only since one of
- * a layer that nothing is like stood before it in the lane, to that layer (once: -1, there is none), for behind most of
- * the first one's like none does. */
+/* Charges a wait of the path from `clock` on to the layer whose reduction it waits for. Where that reduction is late
+ * because the one of a layer that nothing is like, such as the head's, held the lane, that layer (once; -1: there is
+ * none) is charged for the delay: it meets one block, and the price of a block is that of all blocks. */
 static void charge_wait(struct sample *s, int reduction, int once, int64_t clock, int64_t waits)
 {
     int layer = sample_layer_of(s, &s->program->stages[0].instrs[reduction]);

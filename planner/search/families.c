@@ -29,8 +29,8 @@ struct families {
     bool rough;        /* a plan near its family's best will do, and one */
     int *of;           /* (configurations) number of the family, ascending as they are met */
     int count;
-    int *tries;                  /* (count) configurations solved for each family */
-    bool *solved;                /* (configurations) */
+    int *tries;                  /* (count) solved for each family, those apart in prefetch counted once */
+    bool *solved;                /* (configurations) here, not by the proof */
     bool *stepped;               /* (count) in this round */
     struct job *jobs;            /* (count) of this round */
     int tries_each;              /* of a family at most */
