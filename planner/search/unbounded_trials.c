@@ -33,6 +33,7 @@ static int64_t step_of(const struct candidate *c)
     return c->simulated_ns > 0 ? c->simulated_ns : c->ranked_ns;
 }
 
+/* Who differs from a leader in schedule and prefetch alone leads to the same. */
 static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, bool small)
 {
     const struct config *config = &run->configs[c->config];
@@ -41,11 +42,12 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
     if (c->is_far || !takes_others || step_of(c) >= run_with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
-        if (t->leaders[i].config == c->config)
+        const struct config *leader = &run->configs[t->leaders[i].config];
+        if (config_equal_but(leader, config, BUT_SCHEDULE | BUT_PREFETCH))
             return false;
-        bool akin = run_same_family(run, t->leaders[i].config, c->config);
+        bool akin = run_is_akin(run, leader, config);
         family += akin;
-        alike += akin && run->configs[t->leaders[i].config].micro == config->micro;
+        alike += akin && leader->micro == config->micro;
     }
     return family == 0 || (small && (family < TRIAL_SMALL_FAMILY || alike < TRIAL_SMALL_ALIKE));
 }
