@@ -164,7 +164,7 @@ def mixtures(folder):
     for backend, same in (("timed", True), ("cpu", False)):
         ran = json.loads(expect(f"mixtures: run by {backend}", 0, "", "run", plan, "--backend", backend, "--steps", 1, "--json").stdout.splitlines()[-1])["summary"]
         check(f"mixtures: {backend} is predicted {ran['predicted_step_s']}, planned {step_s}", (abs(ran["predicted_step_s"] / step_s - 1) < 1e-6) == same)
-    if SHARE <= 16:  # else the thread sanitizer looks at what it has just seen for half a minute
+    if SHARE <= 24:  # else the thread sanitizer looks at what it has just seen for half a minute
         expect("mixtures: compare", 0, "measured", "compare", plan, "--run", "--steps", 2, "--rounds", 1)
 
 
