@@ -137,9 +137,8 @@ enum {
  * to 32 % ---- */
 enum {
     TRIAL_LEADERS = 6,        /* Leaders, each of another family, whose decisions are tried under other schedules. */
-    TRIAL_SMALL_LEADERS = 48, /* Of a small model: */
-    TRIAL_SMALL_FAMILY = 8,   /* so many of a family, */
-    TRIAL_SMALL_ALIKE = 3,    /* and more while fewer than this have the micro-batch too. */
+    TRIAL_SMALL_LEADERS = 24, /* Of a small model, */
+    TRIAL_SMALL_FAMILY = 8,   /* so many of a family. */
     TRIAL_BLIND = 16,         /* Where no plan fits, so many configurations are tried without a leader. */
     TRIAL_JOINED = 48,        /* With both ends on one stage, of a small model: without them 3 golden jobs take longer,
                                  by up to 26 %; 32 are too few for gpt2 on 2x8:l40s (32.0 ms for 31.2). */

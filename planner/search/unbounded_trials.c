@@ -37,7 +37,7 @@ static int64_t step_of(const struct candidate *c)
 static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, bool small)
 {
     const struct config *config = &run->configs[c->config];
-    int family = 0, alike = 0;
+    int family = 0;
     bool takes_others = unbounded_is_usual(config) || config->meshes > 0;
     if (c->is_far || !takes_others || step_of(c) >= run_with_idle_ns(config, t->below_ns))
         return false;
@@ -45,11 +45,9 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
         const struct config *leader = &run->configs[t->leaders[i].config];
         if (config_equal_but(leader, config, BUT_SCHEDULE | BUT_PREFETCH))
             return false;
-        bool akin = run_is_akin(run, leader, config);
-        family += akin;
-        alike += akin && leader->micro == config->micro;
+        family += run_is_akin(run, leader, config);
     }
-    return family == 0 || (small && (family < TRIAL_SMALL_FAMILY || alike < TRIAL_SMALL_ALIKE));
+    return family == 0 || (small && family < TRIAL_SMALL_FAMILY);
 }
 
 /* Leaders are the configurations of the least step that could win, not too many of a family. */
