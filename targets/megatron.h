@@ -26,6 +26,7 @@ struct megatron_args {
 #undef OPTION
 };
 extern const struct megatron_args megatron_defaults;
+#define MEGATRON_UNFUSED "megatron-lm-unfused" /* the facts of attention that keeps its scores */
 
 /* The copy of a weight that the precision-aware optimizer keeps unless it is told another. */
 static inline int megatron_kept_master(enum dtype dtype)

@@ -437,13 +437,14 @@ static bool set_option(struct megatron_args *args, const struct megatron_option 
     return ok;
 }
 
-/* Options of which these values are what the facts were measured with; others would change the price. */
+/* Options of which these values are what the facts were measured with, or others were; the rest would change the
+ * price. */
 static const struct {
-    const char *flag, *values[4];
-} valued[] = { { "--attention-dropout", { "0", "0.0" } }, /* masks are not counted */
-               { "--hidden-dropout", { "0", "0.0" } },
-               { "--transformer-impl", { "transformer_engine" } },
-               { "--attention-backend", { "auto", "flash", "fused" } } };
+    const char *flag, *values[4], *unfused[3];
+} valued[] = { { "--attention-dropout", { "0", "0.0" }, { NULL } }, /* masks are not counted */
+               { "--hidden-dropout", { "0", "0.0" }, { NULL } },
+               { "--transformer-impl", { "transformer_engine" }, { "local" } },
+               { "--attention-backend", { "auto", "flash", "fused" }, { "unfused", "local" } } };
 
 /* Reads words[*i] if it is one of them: of another value flag and value are not understood. */
 static bool read_valued(bool *is_one, struct launch_read *out, struct arena *arena, const char *const *words, int count,
@@ -459,6 +460,11 @@ static bool read_valued(bool *is_one, struct launch_read *out, struct arena *are
     for (const char *const *usual = valued[v].values; value && *usual; usual++)
         if (strcmp(value, *usual) == 0) {
             out->ignored_count++;
+            return true;
+        }
+    for (const char *const *unfused = valued[v].unfused; value && *unfused; unfused++)
+        if (strcmp(value, *unfused) == 0) {
+            out->framework = MEGATRON_UNFUSED;
             return true;
         }
     struct text both = { 0 };

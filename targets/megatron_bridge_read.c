@@ -357,6 +357,12 @@ static bool read_call(struct recipe *r, const char *value, const char *end)
     const char *argument = last + 1;
     while (argument < end && isspace((unsigned char)*argument))
         argument++;
+    for (const char *p = argument; p < end && *p != ')'; p++)
+        if (end - p > 7 && (memcmp(p, "_size=", 6) == 0 || memcmp(p, "_length=", 8) == 0))
+            return fail(r->err,
+                        "%s:%d: expected sizes as settings of what %.*s() gives, found an argument, which is not "
+                        "read: write config.model.tensor_model_parallel_size = 2, config.train.micro_batch_size = 1",
+                        r->name, r->line, (int)min_i64(128, (int64_t)length), value);
     char words[192];
     snprintf(words, sizeof words, "arguments of %.*s", (int)min_i64(128, (int64_t)length), value);
     return take_recipe(r, value, length) && (argument == end || *argument == ')' || add_unknown(r, words));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const struct target target_megatron_lm;
+
 /* Of every launch, whatever its plan: what the prediction takes for granted. */
 static const char always[] = "    --transformer-impl transformer_engine\n"
                              "    --cross-entropy-loss-fusion\n"
@@ -34,7 +36,7 @@ static bool is_written(const struct megatron_args *args, const struct megatron_o
     return shows;
 }
 
-static void put_sections(struct text *out, const struct megatron_args *args)
+static void put_sections(struct text *out, const struct megatron_args *args, bool unfused)
 {
     for (int section = 0; section < SECTION_COUNT; section++) {
         text_printf(out, "%s=(\n", megatron_section_names[section]);
@@ -47,7 +49,7 @@ static void put_sections(struct text *out, const struct megatron_args *args)
                 text_add(out, "\n");
             }
         if (section == SECTION_TRAINING)
-            text_add(out, always);
+            text_printf(out, "%s%s", always, unfused ? "    --attention-backend unfused\n" : "");
         text_add(out, ")\n");
     }
 }
@@ -74,7 +76,7 @@ static void put_script(struct text *out, const struct megatron_args *args, const
                 "export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}\n"
                 "export PYTORCH_CUDA_ALLOC_CONF=${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}\n\n",
                 devices, (long long)launch_devices_per_node(launch, context), (long long)launch_nodes(launch, context));
-    put_sections(out, args);
+    put_sections(out, args, strcmp(launch_text_priced_by(&target_megatron_lm, context), MEGATRON_UNFUSED) == 0);
     text_printf(out,
                 "RUN_ARGS=(\n"
                 "    --train-iters \"$TRAIN_ITERS\"\n"
@@ -120,7 +122,6 @@ static const char commands[] =
 
 static bool write_launch(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
 {
-    extern const struct target target_megatron_lm;
     struct arena arena = { 0 };
     struct megatron_args args = megatron_defaults;
     megatron_of_launch(&args, &arena, launch, context);
@@ -205,7 +206,6 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
            add_notes(out, arena, &script, err) && megatron_launch(out, arena, &args, false, name, err);
 }
 
-extern const struct target target_megatron_lm;
 const struct target target_megatron_lm = {
     .name = "megatron-lm",
     .short_name = "megatron",

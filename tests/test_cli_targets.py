@@ -364,8 +364,12 @@ def not_priced(folder):
     """What a launch says that would change its price, and that is not priced, is among what is not understood; what is usual is not."""
     megatron = ("--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 --vocab-size 50257 "
                 "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer ")
-    for words, unknown in (("--attention-backend unfused", "--attention-backend unfused"), ("--transformer-impl=local", "--transformer-impl local"),
-                           ("--no-gradient-accumulation-fusion --no-masked-softmax-fusion", "--no-gradient-accumulation-fusion\n"),
+    for words in ("--attention-backend unfused", "--transformer-impl=local"):
+        price = json.loads(cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm", "--json")[1])
+        fused = json.loads(cleave("estimate", "--from", "megatron-lm", megatron, "--cluster", "1x8:h100-sxm", "--json")[1])
+        check(f"scores that are kept are priced: {words}", price["context"]["framework"]["name"] == "megatron-lm-unfused" and
+              max(price["predicted"]["peak_bytes"]) > 1.05 * max(fused["predicted"]["peak_bytes"]), price["predicted"])
+    for words, unknown in (("--no-gradient-accumulation-fusion --no-masked-softmax-fusion", "--no-gradient-accumulation-fusion\n"),
                            ("--no-bias-swiglu-fusion", "--no-bias-swiglu-fusion"), ("--nccl-ub", "--nccl-ub"),
                            ("--hidden-dropout 0.1 --attention-dropout 0.0", "--hidden-dropout 0.1\n"), ("--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping"),
                            ("--num-experts 8 --expert-model-parallel-size 8 --moe-token-dispatcher-type flex", "--moe-token-dispatcher-type flex (alltoall is priced"),
@@ -378,6 +382,12 @@ def not_priced(folder):
                            ("--attention-backend flash --transformer-impl transformer_engine", None)):
         code, out, err = cleave("estimate", "--from", "megatron-lm", megatron + words, "--cluster", "1x8:h100-sxm")
         check(f"not priced: {words}", code == 0 and (f"not understood: {unknown}" in out + err if unknown else "not understood" not in out + err), (out, err))
+    titan = "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b --training.disable_cuda_graphs --parallelism.pipeline_parallel_degree 2 --training.local_batch_size 2 --training.global_batch_size"
+    for batch in (8, 32):
+        code, out, err = cleave("estimate", "--from", "torchtitan", f"{titan} {batch}", "--cluster", "1x8:h100-sxm")
+        check(f"a pipeline that fills more than once: {batch}", ("fills and drains 4 times in a step" in out + err) == (batch == 32) and code in (0, 3), (out, err))
+    code, _, err = cleave("estimate", "--from", "megatron-bridge", "cfg = llama3_8b_pretrain_config(tensor_model_parallel_size=4)\n", "--cluster", "1x8:h100-sxm")
+    check("sizes as arguments of a recipe", code == 2 and "found an argument, which is not read: write config.model.tensor_model_parallel_size = 2" in err, (code, err))
     for words, expected in (("--fp8-format e5", "--fp8-format is e4m3 or hybrid"), ("--fp8-format hybrid --fp8-recipe block", "--fp8-recipe is blockwise, custom"),
                             ("--moe-token-dispatcher-type deepep", "is allgather, alltoall or flex"),
                             ("--num-experts 8 --moe-pad-expert-input-to-capacity", "--moe-pad-expert-input-to-capacity needs --moe-expert-capacity-factor")):

@@ -372,6 +372,9 @@ static const struct {
       "def b() -> Trainer.Config:\n    config = a()\n    config.training.seq_len = 8192\n    return config\n"
       "def c():\n    return llama3_8b()\ndef d(config):\n    config.training.seq_len = 2048\n",
       "two.py: several configurations: a, b, c; give one of them alone" },
+    { "a.toml", "[training]\nlocal_batch_size = 8\nbatch_size = 2\n", "calls training.batch_size, which stands there" },
+    { "a.sh", "tune run --nproc_per_node 8 full_finetune_distributed --config a.yaml\n",
+      "a.sh:1:1: expected a launch of torchtitan, found one of torchtune, which is not read" },
     { "a.sh", "A=( --x 1\n", "a.sh:2: a list that begins with ( ends nowhere" },
     { "a.sh", "F=bad\ntrain \\\n  --training.seq_len $F\n", "a.sh:3:3: training.seq_len: expected a whole number" },
     { "a.sh", "train --b 1 --a 1\nS=seq_len\ntrain --training.$S bad --a 2\n", "a.sh:3:1: training.seq_len: expected" },

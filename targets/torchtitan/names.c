@@ -138,8 +138,34 @@ static bool refuse_batch(struct titan_reading *r, const struct setting *one)
                         meant ? meant : "local_batch_size or training.seq_len");
 }
 
+/* The key without its section, and without what local_batch_size had not before. */
+static const char *bare(const char *key)
+{
+    const char *dot = strchr(key, '.'), *name = dot ? dot + 1 : key;
+    return strcmp(name, "local_batch_size") == 0 ? name + strlen("local_") : name;
+}
+
+/* The other setting that says the same by the name of another release, and something else; NULL: there is none. */
+static const struct setting *contradicted_by(const struct titan_reading *r, const struct setting *one)
+{
+    for (const struct setting *other = r->settings.list; other < r->settings.list + r->settings.count; other++)
+        if (other->taken && !other->word && strchr(other->key, '.') && strcmp(other->key, one->key) != 0 &&
+            strcmp(bare(other->key), bare(one->key)) == 0 && strcmp(other->value, one->value) != 0)
+            return other;
+    return NULL;
+}
+
 bool titan_refuse_slips(struct titan_reading *r)
 {
+    for (const struct setting *one = r->settings.list; one < r->settings.list + r->settings.count; one++) {
+        bool old = strncmp(one->key, "experimental.", 13) == 0 || strncmp(one->key, "training.", 9) == 0;
+        const struct setting *other = one->taken && !one->word && old ? contradicted_by(r, one) : NULL;
+        if (other)
+            return setting_fail(&r->settings, one, r->err,
+                                "%.40s is what another release calls %.80s, which stands there as well, with %.40s: "
+                                "leave out one of them",
+                                one->value, other->key, other->value);
+    }
     for (int i = 0; i < r->settings.count; i++) {
         const struct setting *one = &r->settings.list[i];
         if (one->taken || one->word || one->unusual)

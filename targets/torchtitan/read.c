@@ -348,6 +348,7 @@ static bool read_batch(struct titan_reading *r)
                     "%s: training.global_batch_size %lld: expected a multiple of local_batch_size %lld x data-parallel "
                     "ranks %lld",
                     r->settings.name, (long long)global, (long long)local, (long long)launch->data);
+    r->fills = launch->pipeline > 1 && launch->data > 0 ? global / round : 1;
     r->out->says_batch = global > 0;
     r->out->rank_batch = global > 0 ? 0 : local;
     launch->batch = max_i64(global, 0);
@@ -497,12 +498,26 @@ static const char *const ignored[] = { "job.",
                                        "config",
                                        NULL };
 
+/* The command of torchtune, whose options have other names. */
+static bool refuse_torchtune(const struct titan_reading *r)
+{
+    const struct setting *list = r->settings.list;
+    for (int i = 0; i + 1 < r->settings.count; i++)
+        if (list[i].word && list[i + 1].word && strcmp(list[i].value, "tune") == 0 &&
+            strcmp(list[i + 1].value, "run") == 0)
+            return fail(r->err,
+                        "%s:%d:%d: expected a launch of torchtitan, found one of torchtune, which is not read: cleave "
+                        "estimate MODEL --framework torchtitan prices it by its degrees, --micro-batch and --batch",
+                        r->settings.name, list[i].line, list[i].column);
+    return true;
+}
+
 /* What options name: a configuration, or the recipe that `cleave export` writes. */
 static bool read_named(struct titan_reading *r)
 {
     static const char *const files[] = { "job.config_file", NULL };
     int before = r->settings.count;
-    if (!settings_follow(&r->settings, files, r->out->beside, r->err))
+    if (!refuse_torchtune(r) || !settings_follow(&r->settings, files, r->out->beside, r->err))
         return false;
     if (r->settings.count > before)
         r->form = TITAN_TOML;
@@ -514,6 +529,22 @@ static bool read_named(struct titan_reading *r)
     file.value = "cleave_recipe.py";
     r->form = TITAN_RECIPE;
     return settings_read_beside(&r->settings, &file, r->out->beside, r->err);
+}
+
+/* Says what the price does not have. */
+static bool note_unpriced(struct titan_reading *r)
+{
+    static const char experts[] =
+        "SelectiveAC of experts (what their exchange brings back is priced as if the product before it were kept: that "
+        "product is not counted again)";
+    char fills[192];
+    int length = snprintf(fills, sizeof fills,
+                          "accumulation (the pipeline fills and drains %lld times in a step, for local_batch_size each "
+                          "time; priced as once: it takes longer)",
+                          (long long)r->fills);
+    return (r->out->launch.excepted == 0 || r->out->launch.expert < 2 ||
+            launch_read_add_unknown(r->out, r->arena, experts, sizeof experts - 1, r->err)) &&
+           (r->fills < 2 || launch_read_add_unknown(r->out, r->arena, fills, (size_t)length, r->err));
 }
 
 bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
@@ -541,12 +572,8 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
                                           "parallelism.tensor_parallel_degree",
                                           err);
     out->hidden = r.settings.hidden;
-    good = good && (settings_left(&r.settings, &out->unknown_count, &out->unknown) || fail_memory(err));
-    static const char experts[] =
-        "SelectiveAC of experts (what their exchange brings back is priced as if the product before it were kept: that "
-        "product is not counted again)";
-    if (good && out->launch.excepted && out->launch.expert > 1)
-        good = launch_read_add_unknown(out, arena, experts, sizeof experts - 1, err);
+    good = good && (settings_left(&r.settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&
+           note_unpriced(&r);
     if (!good) {
         model_free(out->model);
         out->model = NULL;

@@ -50,6 +50,7 @@ struct titan_reading {
     struct error *err;
     int64_t blocks; /* 0: unknown */
     int64_t kv_heads;
+    int64_t fills; /* how often the pipeline fills in a step; 0: it is not known, or there is none */
     bool has_experts; /* of a shape that is known */
     enum titan_fp8 fp8;
     struct setting *converters; /* the list that counts; NULL: none */
