@@ -595,7 +595,7 @@ def accumulated(folder):
 
 def main():
     made = 0
-    jobs = JOBS if SHARE == 1 else JOBS[:2] if SHARE <= 8 else JOBS[1:2]  # a share of them; one under a sanitizer
+    jobs = JOBS if SHARE == 1 else JOBS[:2] if SHARE <= 5 else JOBS[1:2]  # a share of them; one under a sanitizer
     for target in LAUNCH:
         for job in jobs:
             with tempfile.TemporaryDirectory() as folder:
