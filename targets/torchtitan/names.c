@@ -145,12 +145,20 @@ static const char *bare(const char *key)
     return strcmp(name, "local_batch_size") == 0 ? name + strlen("local_") : name;
 }
 
+/* Whether it stands in a section in which a release has had the degrees and batches. */
+static bool has_degrees(const struct setting *one)
+{
+    return !one->word && one->taken &&
+           (strncmp(one->key, "experimental.", 13) == 0 || strncmp(one->key, "training.", 9) == 0 ||
+            strncmp(one->key, "parallelism.", 12) == 0);
+}
+
 /* The other setting that says the same by the name of another release, and something else; NULL: there is none. */
 static const struct setting *contradicted_by(const struct titan_reading *r, const struct setting *one)
 {
     for (const struct setting *other = r->settings.list; other < r->settings.list + r->settings.count; other++)
-        if (other->taken && !other->word && strchr(other->key, '.') && strcmp(other->key, one->key) != 0 &&
-            strcmp(bare(other->key), bare(one->key)) == 0 && strcmp(other->value, one->value) != 0)
+        if (has_degrees(other) && strcmp(other->key, one->key) != 0 && strcmp(bare(other->key), bare(one->key)) == 0 &&
+            strcmp(other->value, one->value) != 0)
             return other;
     return NULL;
 }
@@ -158,8 +166,7 @@ static const struct setting *contradicted_by(const struct titan_reading *r, cons
 bool titan_refuse_slips(struct titan_reading *r)
 {
     for (const struct setting *one = r->settings.list; one < r->settings.list + r->settings.count; one++) {
-        bool old = strncmp(one->key, "experimental.", 13) == 0 || strncmp(one->key, "training.", 9) == 0;
-        const struct setting *other = one->taken && !one->word && old ? contradicted_by(r, one) : NULL;
+        const struct setting *other = has_degrees(one) ? contradicted_by(r, one) : NULL;
         if (other)
             return setting_fail(&r->settings, one, r->err,
                                 "%.40s is what another release calls %.80s, which stands there as well, with %.40s: "
