@@ -357,6 +357,7 @@ static bool read_call(struct recipe *r, const char *value, const char *end)
     const char *argument = last + 1;
     while (argument < end && isspace((unsigned char)*argument))
         argument++;
+    /* Sizes among the arguments would price another job. */
     for (const char *p = argument; p < end && *p != ')'; p++)
         if (end - p > 7 && (memcmp(p, "_size=", 6) == 0 || memcmp(p, "_length=", 8) == 0))
             return fail(r->err,

@@ -369,6 +369,11 @@ def not_priced(folder):
         fused = json.loads(cleave("estimate", "--from", "megatron-lm", megatron, "--cluster", "1x8:h100-sxm", "--json")[1])
         check(f"scores that are kept are priced: {words}", price["context"]["framework"]["name"] == "megatron-lm-unfused" and
               max(price["predicted"]["peak_bytes"]) > 1.05 * max(fused["predicted"]["peak_bytes"]), price["predicted"])
+        (folder / "unfused.json").write_text(json.dumps(price))
+        written = cleave("export", folder / "unfused.json", "--to", "megatron-lm", "-o", folder / "unfused")
+        again = json.loads(cleave("estimate", "--from", "megatron-lm", folder / "unfused/train.sh", "--cluster", "1x8:h100-sxm", "--json")[1])
+        check(f"and are written and read back: {words}", again["context"]["framework"] == price["context"]["framework"] and
+              same(again["decisions"], price["decisions"]), written)
     for words, unknown in (("--no-gradient-accumulation-fusion --no-masked-softmax-fusion", "--no-gradient-accumulation-fusion\n"),
                            ("--no-bias-swiglu-fusion", "--no-bias-swiglu-fusion"), ("--nccl-ub", "--nccl-ub"),
                            ("--hidden-dropout 0.1 --attention-dropout 0.0", "--hidden-dropout 0.1\n"), ("--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping"),

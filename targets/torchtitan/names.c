@@ -1,5 +1,5 @@
-/* Names of settings that decide what is predicted, of releases up to 0.3.0 (config/job_config.py, config/configs.py): one
- * that is a slip of them is refused, as torchtitan's own parser does. */
+/* Names of settings that decide what is predicted, of releases up to 0.3.0 (config/job_config.py, config/configs.py):
+ * one that is a slip of them is refused, as torchtitan's own parser does. */
 #include "targets/torchtitan/torchtitan.h"
 #include <string.h>
 
@@ -145,12 +145,13 @@ static const char *bare(const char *key)
     return strcmp(name, "local_batch_size") == 0 ? name + strlen("local_") : name;
 }
 
-/* Whether it stands in a section in which a release has had the degrees and batches. */
 static bool has_degrees(const struct setting *one)
 {
-    return !one->word && one->taken &&
-           (strncmp(one->key, "experimental.", 13) == 0 || strncmp(one->key, "training.", 9) == 0 ||
-            strncmp(one->key, "parallelism.", 12) == 0);
+    size_t length = strcspn(one->key, ".");
+    for (const char *const *section = titan_sections; !one->word && one->taken && *section; section++)
+        if (strlen(*section) == length && memcmp(one->key, *section, length) == 0)
+            return true;
+    return false;
 }
 
 /* The other setting that says the same by the name of another release, and something else; NULL: there is none. */

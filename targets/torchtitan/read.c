@@ -32,15 +32,14 @@ static enum titan_form form_of(const char *name, const char *text, size_t length
     return memchr(text, '=', length) ? TITAN_RECIPE : TITAN_OPTIONS;
 }
 
-/* Sections in which releases have had the degrees, the newest last. */
-static const char *const sections[] = { "experimental", "training", "parallelism", NULL };
+const char *const titan_sections[] = { "experimental", "training", "parallelism", NULL };
 
 static const struct setting *take_text(struct titan_reading *r, const char *option)
 {
     const struct setting *found = NULL;
-    for (int i = 0; sections[i]; i++) {
+    for (int i = 0; titan_sections[i]; i++) {
         char key[128];
-        snprintf(key, sizeof key, "%s.%s", sections[i], option);
+        snprintf(key, sizeof key, "%s.%s", titan_sections[i], option);
         const struct setting *here = settings_take(&r->settings, key);
         found = here ? here : found;
     }
@@ -162,9 +161,11 @@ static bool read_pipeline(struct titan_reading *r)
     const struct setting *schedule = take_text(r, "pipeline_parallel_schedule");
     const struct setting *pieces = take_text(r, "module_fqns_per_model_part");
     const struct settings_option options[] = {
-        { "pipeline_parallel_first_stage_less_layers", .integer = &input, .sections = sections, .most = MOST_DEGREE },
-        { "pipeline_parallel_last_stage_less_layers", .integer = &output, .sections = sections, .most = MOST_DEGREE },
-        { "pipeline_parallel_layers_per_stage", .integer = &each, .sections = sections, .least = 1,
+        { "pipeline_parallel_first_stage_less_layers", .integer = &input, .sections = titan_sections,
+          .most = MOST_DEGREE },
+        { "pipeline_parallel_last_stage_less_layers", .integer = &output, .sections = titan_sections,
+          .most = MOST_DEGREE },
+        { "pipeline_parallel_layers_per_stage", .integer = &each, .sections = titan_sections, .least = 1,
           .most = MOST_DEGREE },
     };
     if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
@@ -235,15 +236,18 @@ static bool read_degrees(struct titan_reading *r)
     int64_t replicas = 1, shards = -1, devices = r->out->devices;
     bool sp = true, ignored, loss_parallel = true;
     const struct settings_option options[] = {
-        { "tensor_parallel_degree", .integer = &launch->tensor, .sections = sections, .least = 1, .most = MOST_DEGREE },
-        { "context_parallel_degree", .integer = &launch->context, .sections = sections, .least = 1,
+        { "tensor_parallel_degree", .integer = &launch->tensor, .sections = titan_sections, .least = 1,
           .most = MOST_DEGREE },
-        { "pipeline_parallel_degree", .integer = &launch->pipeline, .sections = sections, .least = 1,
+        { "context_parallel_degree", .integer = &launch->context, .sections = titan_sections, .least = 1,
           .most = MOST_DEGREE },
-        { "expert_parallel_degree", .integer = &launch->expert, .sections = sections, .least = 1, .most = MOST_DEGREE },
-        { "data_parallel_degree", .integer = &shards, .sections = sections, .least = -1, .most = MOST_DEGREE },
-        { "data_parallel_shard_degree", .integer = &shards, .sections = sections, .least = -1, .most = MOST_DEGREE },
-        { "data_parallel_replicate_degree", .integer = &replicas, .sections = sections, .least = 1,
+        { "pipeline_parallel_degree", .integer = &launch->pipeline, .sections = titan_sections, .least = 1,
+          .most = MOST_DEGREE },
+        { "expert_parallel_degree", .integer = &launch->expert, .sections = titan_sections, .least = 1,
+          .most = MOST_DEGREE },
+        { "data_parallel_degree", .integer = &shards, .sections = titan_sections, .least = -1, .most = MOST_DEGREE },
+        { "data_parallel_shard_degree", .integer = &shards, .sections = titan_sections, .least = -1,
+          .most = MOST_DEGREE },
+        { "data_parallel_replicate_degree", .integer = &replicas, .sections = titan_sections, .least = 1,
           .most = MOST_DEGREE },
         { "parallelism.enable_sequence_parallel", .flag = &sp },
         { "parallelism.disable_loss_parallel", .flag = &loss_parallel, .said = &ignored },
@@ -323,10 +327,10 @@ static bool read_batch(struct titan_reading *r)
         { "training.global_batch_size", .integer = &global, .least = -1, .most = MOST_COUNT },
         { "training.seq_len", .integer = &launch->sequence, .least = 1, .most = MOST_COUNT,
           .said = &r->out->says_sequence },
-        { "pipeline_parallel_microbatch_size", .integer = &each, .sections = sections, .least = 1, .most = MOST_DEGREE,
-          .said = &each_said },
-        { "pipeline_parallel_microbatches", .integer = &count, .sections = sections, .least = 1, .most = MOST_DEGREE,
-          .said = &count_said },
+        { "pipeline_parallel_microbatch_size", .integer = &each, .sections = titan_sections, .least = 1,
+          .most = MOST_DEGREE, .said = &each_said },
+        { "pipeline_parallel_microbatches", .integer = &count, .sections = titan_sections, .least = 1,
+          .most = MOST_DEGREE, .said = &count_said },
     };
     if (!settings_read(&r->settings, options, sizeof options / sizeof *options, r->err))
         return false;

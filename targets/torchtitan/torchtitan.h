@@ -55,6 +55,8 @@ struct titan_reading {
     enum titan_fp8 fp8;
     struct setting *converters; /* the list that counts; NULL: none */
 };
+/* Sections in which releases have had the degrees, the newest last (NULL-terminated). */
+extern const char *const titan_sections[];
 /* The model of the configuration that is named, and before all settings those that it brings itself; of a name that the
  * release has not it is told what is assumed, among what is not understood. */
 bool titan_read_base(struct titan_reading *r);
