@@ -421,9 +421,15 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
     l->micro_batch = max_i64(1, a->micro_batch);
     int64_t data = l->data > 0 ? l->data : out->cluster_devices / ranks; /* unsaid, it is what the cluster has */
     if (a->instances > 1 && data > 0) {
-        if (data % a->instances != 0)
+        if (data * l->context % a->instances != 0)
             return megatron_refuse(err, name, "optimizer-instances",
-                                   "--num-distributed-optimizer-instances divides the data-parallel ranks");
+                                   "--num-distributed-optimizer-instances divides the data- and context-parallel "
+                                   "ranks");
+        if (data % a->instances != 0)
+            return fail(err,
+                        "%s: --num-distributed-optimizer-instances %lld: groups of shards that part the %lld ranks of "
+                        "context parallelism are not planned: expected a divisor of the %lld data-parallel ranks, or 1",
+                        name, (long long)a->instances, (long long)l->context, (long long)data);
         l->shard_group = a->sharded_optimizer || a->fsdp ? data / a->instances : 0;
     }
     return true;

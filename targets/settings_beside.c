@@ -52,11 +52,9 @@ bool settings_put_over(struct settings *under, struct settings *settings, struct
             return fail_memory(err);
         under->list[under->count++] = settings->list[i];
     }
-    under->name = settings->name;
-    under->notes = settings->notes;
-    under->note_count = settings->note_count;
-    under->hidden = settings->hidden;
-    *settings = *under;
+    settings->list = under->list;
+    settings->count = under->count;
+    settings->capacity = under->capacity;
     return true;
 }
 

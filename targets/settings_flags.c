@@ -73,6 +73,20 @@ static bool add_command(struct scan *scan, const char *text, const struct shell_
     return true;
 }
 
+/* LLaMA-Factory starts torchrun by itself, with what these variables say (launcher.py). */
+static bool add_started(struct scan *scan, const struct shell_script *script, const struct shell_command *command)
+{
+    static const char *const variables[][2] = { { "NNODES", "nnodes" }, { "NPROC_PER_NODE", "nproc_per_node" } };
+    if (strcmp(command->words[0], "llamafactory-cli") != 0)
+        return true;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = shell_value(script, variables[i][0]);
+        if (value && *value && !add_option(scan, variables[i][1], strlen(variables[i][1]), value))
+            return false;
+    }
+    return true;
+}
+
 static bool has_options(const struct shell_command *command)
 {
     for (int i = 0; i < command->count; i++)
@@ -96,7 +110,7 @@ bool settings_read_flags(struct settings *settings, const char *text, size_t len
         if (strcmp(script.commands[c].words[0], "#SBATCH") != 0) {
             bool first = !settings->hidden && has_options(&script.commands[c]);
             settings->hidden = first ? script.commands[c].hidden : settings->hidden;
-            good = add_command(&scan, copy, &script.commands[c]);
+            good = add_started(&scan, &script, &script.commands[c]) && add_command(&scan, copy, &script.commands[c]);
         }
     if (good) {
         settings->notes = script.notes;

@@ -55,6 +55,14 @@ static int64_t number_of(const struct shell_words *words, int index, const char 
     return number > 0 && number <= 1 << 20 ? number : 0;
 }
 
+/* Who starts the job as its lines have it gets other nodes, and often another batch, than what is priced. */
+static bool say_other(struct shell *s, const char *option, int64_t asked, int64_t here)
+{
+    return asked == 0 || here == 0 || asked == here ||
+           shell_note(s, "#SBATCH %s=%lld (line %d: the cluster that it is priced on has %lld)", option,
+                      (long long)asked, s->line, (long long)here);
+}
+
 bool shell_place_line(struct shell *s, const struct shell_words *words)
 {
     bool known = s->place.nodes > 0, good = true;
@@ -64,7 +72,9 @@ bool shell_place_line(struct shell *s, const struct shell_words *words)
                 tasks_each = number_of(words, i, "--ntasks-per-node", "");
         nodes = nodes > 0 ? nodes : number_of(words, i, "-N", "");
         tasks = tasks > 0 ? tasks : number_of(words, i, "-n", "");
-        good = (nodes == 0 || known || set_nodes(s, nodes)) && (each == 0 || known || set_devices(s, each)) &&
+        good = say_other(s, "--nodes", nodes, s->place.nodes) &&
+               say_other(s, "--gpus-per-node", each, s->place.node_devices) &&
+               (nodes == 0 || known || set_nodes(s, nodes)) && (each == 0 || known || set_devices(s, each)) &&
                (here == 0 || known || set_number(s, "SLURM_GPUS_ON_NODE", here)) &&
                (tasks == 0 || known || set_tasks(s, tasks)) &&
                (tasks_each == 0 || set_number(s, "SLURM_NTASKS_PER_NODE", tasks_each));

@@ -392,25 +392,6 @@ bool trainer_read_type(struct settings *settings, const char *own, const char *o
                         target, type->value);
 }
 
-bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err)
-{
-    int64_t nodes = 1, each = 0, all = 0;
-    bool each_said, all_said;
-    const struct settings_option options[] = {
-        { "nnodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
-        { "num_nodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
-        { "nodes", .integer = &nodes, .least = 1, .most = MOST_DEGREE },
-        { "nproc_per_node", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &each_said },
-        { "num_gpus", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &each_said },
-        { "gpus_per_node", .integer = &each, .least = 1, .most = MOST_DEGREE, .said = &each_said },
-        { "num_processes", .integer = &all, .least = 1, .most = MOST_DEGREE, .said = &all_said },
-    };
-    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
-        return false;
-    *out = all_said ? all : each_said ? nodes * each : 0;
-    return true;
-}
-
 /* Of LLaMA-Factory and axolotl, what is priced: another stage runs other models beside, and sequences that are not
  * packed are padded or short. */
 static const struct {

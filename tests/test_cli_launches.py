@@ -451,6 +451,26 @@ def scripts_in_python(folder):
     expect("without its ending", 2, "train: expected .*found one in Python", "estimate", "--from", "deepspeed", other, "--cluster", "1x8:h100-sxm")
 
 
+def stated_devices(folder):
+    """Nodes and devices that a launch states are those of the cluster, by whatever word it states them."""
+    (folder / "ds.json").write_text('{"train_micro_batch_size_per_gpu": "auto", "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}}')
+    (folder / "sft.yaml").write_text("stage: sft\nfinetuning_type: full\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\npacking: true\ndeepspeed: ds.json\n")
+    ending = "train.py --deepspeed ds.json --bf16 --per_device_train_batch_size 1 --max_length 512\n"
+    for launch, devices, fitting in ((f"deepspeed --num_nodes 2 --hostfile hosts {ending}", 16, "2x8"), (f"deepspeed --include localhost:0,1,3 {ending}", 3, "1x3"), (f"deepspeed --include one@two:0,2 {ending}", 10, None),
+                                     ("FORCE_TORCHRUN=1 NNODES=2 NODE_RANK=0 llamafactory-cli train sft.yaml\n", 16, "2x8"), ("export NNODES=4\nNPROC_PER_NODE=2 llamafactory-cli train sft.yaml\n", 8, "4x2")):
+        (folder / "start.sh").write_text(launch)
+        result = run("estimate", "--from", "deepspeed", folder / "start.sh", "--model", "llama-3-8b", "--cluster", "4x8:h100-sxm")
+        check(f"{launch} on 32", result.returncode == 2 and f"the launch is for {devices} devices, the cluster has 32" in result.stderr, result)
+        result = fitting and run("estimate", "--from", "deepspeed", folder / "start.sh", "--model", "llama-3-8b", "--cluster", f"{fitting}:h100-sxm")
+        check(f"{launch} on {devices}", not result or f"llama-3-8b on {devices} devices" in result.stdout, result)
+    launch = f"#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=4\nsrun python pretrain_gpt.py {WORDS} --vocab-size 1024 --micro-batch-size 1\n"
+    (folder / "start.sh").write_text(launch)
+    for cluster, nodes, each in (("2x8:h100-sxm", 2, 8), ("4x4:h100-sxm", 4, 4)):
+        result = run("estimate", "--from", "megatron-lm", folder / "start.sh", "--cluster", cluster)
+        for option, asked, here, line in (("nodes", 4, nodes, 2), ("gpus-per-node", 4, each, 3)):
+            check(f"--{option} on {cluster}", result.returncode == 0 and (f"#SBATCH --{option}={asked} (line {line}: the cluster that it is priced on has {here})" in result.stderr) == (asked != here), result)
+
+
 def options_beside_a_launch(folder):
     """A batch or a length that is typed goes before the launch's own, and that is said."""
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024"
@@ -472,10 +492,13 @@ def megatron_words(folder):
     check("two launches", result.returncode == 0 and "micro-batch of 2 " in result.stdout and "1 more launches in it: what says most is priced, of equals the last" in result.stdout + result.stderr, result)
     for word in ("--is-hybrid-model", "--language-model-type mistral_7b"):
         expect(f"another model: {word}", 2, "the launch does not describe the model by its sizes, hybrid or with an encoder as it is", "estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 2 {word}", "--cluster", "1x8:h100-sxm")
+    shards = f"{WORDS} --micro-batch-size 2 --use-distributed-optimizer --context-parallel-size 4 --num-distributed-optimizer-instances"
+    expect("groups of shards within context parallelism", 2, "4: groups of shards that part the 4 ranks of context parallelism are not planned: expected a divisor of the 2 data-parallel", "estimate", "--from", "megatron-lm", f"{shards} 4", *job)
+    expect("groups of shards that do not divide", 2, "divides the data- and context-parallel ranks .optimizer-instances", "estimate", "--from", "megatron-lm", f"{shards} 3", *job)
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024 --fp8-format hybrid --fp8-recipe mxfp8"
     expect("mxfp8 before Blackwell", 2, "mxfp8: expected devices of compute capability 10.0, such as b200-sxm", "estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:h200-sxm")
     result = run("estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:gb200")
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, stated_devices, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words)
