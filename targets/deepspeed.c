@@ -407,73 +407,6 @@ static bool say_copies(struct launch_read *out, struct arena *arena, struct erro
            launch_read_add_unknown(out, arena, words, (size_t)length, err);
 }
 
-/* DeepSpeedConfig._set_batch_related_parameters() and _batch_assertion(), for which tensor-parallel ranks, which read
- * the same sequences, count like any others. */
-static bool read_batch(struct launch_read *out, struct settings *settings, const struct trainer_said *said,
-                       struct error *err)
-{
-    struct launch *launch = &out->launch;
-    int64_t all = 0, micro = said->micro_said ? said->micro : 0,
-            steps = said->accumulation_said ? said->accumulation : 0;
-    const struct settings_option options[] = {
-        { "train_batch_size", .integer = &all, .least = 1, .most = MOST_COUNT },
-        { "train_micro_batch_size_per_gpu", .integer = &micro, .least = 1, .most = MOST_COUNT },
-        { "deepspeed_config.gradient_accumulation_steps", .integer = &steps, .least = 1, .most = MOST_COUNT },
-    };
-    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
-        return false;
-    int64_t ranks = launch->data, product;
-    out->accumulation = steps;
-    if (all % launch->tensor != 0)
-        return fail(err,
-                    "%s: train_batch_size %lld: expected a multiple of autotp_size %lld, whose ranks count as others",
-                    settings->name, (long long)all, (long long)launch->tensor);
-    all /= launch->tensor;
-    if (ranks == 0 && all > 0 && micro > 0 && steps > 0 && all % (micro * steps) == 0) {
-        ranks = launch->data = all / (micro * steps); /* what is left of the batch tells it */
-        out->says_data = true;
-        if (!mul_i64(&out->devices, ranks, launch->tensor * launch->context))
-            return fail(err, "%s: expected fewer devices", settings->name);
-    }
-    if (ranks == 0 && all > 0 && micro > 0 && steps > 0)
-        return fail(err,
-                    "%s: train_batch_size %lld: expected a multiple of %lld: micro-batches of %lld x "
-                    "gradient_accumulation_steps %lld%s",
-                    settings->name, (long long)(all * launch->tensor), (long long)(micro * steps * launch->tensor),
-                    (long long)micro, (long long)steps, launch->tensor > 1 ? " x autotp_size" : "");
-    out->micro_batch_is_open = micro == 0 && (ranks == 0 || all == 0);
-    if (out->micro_batch_is_open)
-        out->micro_batches = steps > 0 ? steps : all > 0;
-    if (ranks == 0) {
-        launch->micro_batch = micro > 0 ? micro : 1;
-        launch->batch = all;
-        out->says_batch = all > 0;
-        return all > 0 || mul_i64(&out->rank_batch, micro, steps > 0 ? steps : 1) ||
-               fail(err, "%s: expected a batch of less than 2^63 sequences", settings->name);
-    }
-    if (micro == 0 && all > 0)
-        micro = all / ranks / (steps > 0 ? steps : 1);
-    if (steps == 0)
-        steps = all > 0 && micro > 0 ? all / micro / ranks : 1;
-    if (micro == 0 && all == 0) {
-        launch->micro_batch = 1;
-        return true;
-    }
-    if (!mul_i64(&product, micro, steps) || !mul_i64(&product, product, ranks))
-        return fail(err, "%s: expected a batch of less than 2^63 sequences", settings->name);
-    if (all > 0 && product != all)
-        return fail(err,
-                    "%s: train_batch_size %lld: expected micro-batches of %lld x gradient_accumulation_steps %lld x "
-                    "%s ranks %lld, which are %lld",
-                    settings->name, (long long)(all * launch->tensor), (long long)micro, (long long)steps,
-                    launch->tensor > 1 ? "data- and tensor-parallel" : "data-parallel",
-                    (long long)(ranks * launch->tensor), (long long)(product * launch->tensor));
-    launch->micro_batch = micro;
-    launch->batch = product;
-    out->says_batch = true;
-    return true;
-}
-
 static bool read_degrees(struct launch_read *out, struct settings *settings, struct error *err)
 {
     struct launch *launch = &out->launch;
@@ -521,16 +454,12 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
           : yaml ? settings_read_yaml(&settings, text, length, err)
                  : settings_read_flags(&settings, text, length, err)))
         return false;
-    static const char *const files[] = { "deepspeed_config_file",
-                                         "deepspeed_config.deepspeed_config_file",
-                                         "deepspeed_config",
-                                         "config_file",
-                                         "deepspeed",
-                                         NULL };
-    if (!trainer_split_words(&settings, err) || !settings_follow(&settings, files, out->beside, err) ||
+    if (!trainer_split_words(&settings, err) || !settings_follow(&settings, deepspeed_files, out->beside, err) ||
         !deepspeed_name_keys(&settings, err))
         return false;
     bool clips = false, open = drop_auto(&settings, out->device_name, &clips);
+    if (!deepspeed_agrees(&settings, err))
+        return false;
     bool again = false, again_said = false;
     int64_t sequence = 0;
     double clip = 0;
@@ -546,7 +475,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2", NULL, err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
-        !read_precision(out, &settings, open, err) || !read_batch(out, &settings, &said, err))
+        !read_precision(out, &settings, open, err) || !deepspeed_read_batch(out, &settings, &said, err))
         return false;
     launch->recompute = again || said.recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     out->recompute_is_open = !again_said && !said.recompute_said;

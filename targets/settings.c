@@ -58,6 +58,20 @@ static bool same_number(const char *a, const char *b)
     return text_read_double(a, strlen(a), &x) && text_read_double(b, strlen(b), &y) && x == y;
 }
 
+bool settings_truth(bool *out, const char *value)
+{
+    static const char *const yes[] = { "true", "yes", "on", "1", NULL };
+    static const char *const no[] = { "false", "no", "off", "0", NULL };
+    *out = settings_is_one_of(value, yes);
+    return *out || settings_is_one_of(value, no);
+}
+
+bool settings_same_value(const char *a, const char *b)
+{
+    bool x, y;
+    return strcasecmp(a, b) == 0 || same_number(a, b) || (settings_truth(&x, a) && settings_truth(&y, b) && x == y);
+}
+
 static bool is_at_most(const char *value, const char *most)
 {
     double x, y;
@@ -70,7 +84,7 @@ void settings_keep_unusual(struct settings *settings, const char *key, const cha
         struct setting *one = &settings->list[i];
         bool usual = strcmp(one->key, key) != 0;
         for (const char *const *value = values; *value && !usual; value++)
-            usual = strcasecmp(one->value, *value) == 0 || same_number(one->value, *value) ||
+            usual = settings_same_value(one->value, *value) ||
                     (strncmp(*value, "<=", 2) == 0 && is_at_most(one->value, *value + 2));
         one->unusual = one->unusual || !usual;
     }
@@ -156,8 +170,6 @@ bool settings_is_one_of(const char *value, const char *const *words)
 
 bool settings_bool(struct settings *settings, const char *key, bool *out, bool *said, struct error *err)
 {
-    static const char *const yes[] = { "true", "yes", "on", "1", NULL };
-    static const char *const no[] = { "false", "no", "off", "0", NULL };
     char negated[256];
     const char *dot = strrchr(key, '.');
     int before = dot ? (int)(dot + 1 - key) : 0;
@@ -171,16 +183,15 @@ bool settings_bool(struct settings *settings, const char *key, bool *out, bool *
     if (!setting)
         return true;
     struct setting *mine = settings->list + (setting - settings->list);
+    bool yes;
     if (setting->empty && !setting->partly) {
         mine->unusual = setting->unset;
         mine->taken = !setting->unset;
         *out = !turned;
     } else if (setting->quoted)
         return setting_fail(settings, setting, err, "expected true or false, found \"%.80s\"", setting->value);
-    else if (settings_is_one_of(setting->value, yes))
-        *out = !turned;
-    else if (settings_is_one_of(setting->value, no))
-        *out = turned;
+    else if (settings_truth(&yes, setting->value))
+        *out = yes != turned;
     else
         return setting_fail(settings, setting, err, "expected true or false, found %.80s", setting->value);
     return true;

@@ -70,6 +70,11 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
 /* Whether the value is one of the words (NULL-terminated), whatever the case. */
 bool settings_is_one_of(const char *value, const char *const *words);
 
+/* Whether the value is true or false, or another word of the formats for it. */
+bool settings_truth(bool *out, const char *value);
+/* Whether both are one word, whatever the case, one number, or true or false alike. */
+bool settings_same_value(const char *a, const char *b);
+
 /* Puts those of settings behind those of under, so that they go over them; settings has all of them then. */
 bool settings_put_over(struct settings *under, struct settings *settings, struct error *err);
 

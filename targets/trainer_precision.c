@@ -44,11 +44,11 @@ static bool auto_is_bf16(bool fp16, const char *device)
 
 void trainer_resolve_auto(const struct settings *settings, struct setting *one, const char *device)
 {
-    static const char *const yes[] = { "true", "yes", "on", "1", NULL }, *const unset[] = { "null", "~", NULL };
+    static const char *const unset[] = { "null", "~", NULL };
     bool fp16 = false, said = false;
     for (int i = 0; i < settings->count; i++)
         if (strcmp(settings->list[i].key, "fp16") == 0) {
-            fp16 = settings_is_one_of(settings->list[i].value, yes);
+            settings_truth(&fp16, settings->list[i].value);
             said = !settings_is_one_of(settings->list[i].value, unset);
         }
     bool bf16 = auto_is_bf16(fp16, device);

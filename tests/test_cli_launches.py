@@ -113,6 +113,42 @@ def deepspeed_keys(folder):
     check("a field of another release", other.returncode == 0 and "zero_optimization.brand_new_thing" in other.stdout + other.stderr, other)
 
 
+def deepspeed_beside_the_trainer(folder):
+    """What DeepSpeed's file says otherwise than the Trainer's arguments is refused with both places, as the Trainer does; "auto" takes what is stated, and what only one says is taken."""
+    (folder / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 2,\n "gradient_accumulation_steps": 4,\n "gradient_clipping": 0.5,\n "bf16": {"enabled": true},\n "zero_optimization": {"stage": 3}}\n')
+    (folder / "auto.json").write_text(json.dumps({**{key: "auto" for key in ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "zero_optimization": {"stage": 3}}))
+    (folder / "all.json").write_text('{"train_batch_size": 100, "zero_optimization": {"stage": 1}}')
+    yaml = "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero3_init_flag: true\n"
+    for name, more in (("file", "  deepspeed_config_file: ds.json\n"), ("stage", "  deepspeed_config_file: ds.json\n  zero_stage: 3\n"), ("type", "  deepspeed_config_file: ds.json\nmixed_precision: bf16\n"), ("own", "  zero_stage: 2\n  gradient_accumulation_steps: 4\nmixed_precision: bf16\n")):
+        (folder / f"{name}.yaml").write_text(yaml + more)
+    (folder / "axolotl.yaml").write_text(AXOLOTL + "deepspeed: ds.json\n")
+    (folder / "inside").mkdir()
+    (folder / "inside" / "a.sh").write_text("deepspeed t.py --deepspeed ../ds.json --per_device_train_batch_size 7\n")
+
+    def estimate(words, cwd=folder):
+        return run("estimate", "--from", "deepspeed", words, "--model", "gpt2", "--cluster", "1x8:h100-sxm", "--seq", 128, "--json", cwd=cwd)
+
+    typed, started = "deepspeed --num_gpus 8 t.py --deepspeed", "accelerate launch --config_file"
+    for words, message in ((f"{typed} ds.json --per_device_train_batch_size 4", "ds.json:1:36: train_micro_batch_size_per_gpu: expected 4, since launch:1:49 says per_device_train_batch_size 4, found 2: what differs is refused; \"auto\" here takes what the arguments say"),
+                           (f"{typed} ds.json --per_device_train_batch_size 2 --gradient_accumulation_steps 8", "gradient_accumulation_steps: expected 8, since launch:1:81 says gradient_accumulation_steps 8, found 4"),
+                           (f"{typed} ds.json --max_grad_norm 1.0", "gradient_clipping: expected 1.0, since launch:1:49 says max_grad_norm 1.0, found 0.5"), (f"{typed} ds.json --bf16 false", "bf16.enabled: expected false, since launch:1:49 says bf16 false, found true"),
+                           (f"{typed} ds.json --fp16", "bf16.enabled: expected false, since launch:1:49 says fp16 true, found true"), (f"{typed} all.json --per_device_train_batch_size 4 --gradient_accumulation_steps 3", "all.json:1:22: train_batch_size: expected micro-batches of 4 x gradient_accumulation_steps 3 x data-parallel ranks 8, which are 96; found 100"),
+                           (f"{started} file.yaml t.py --per_device_train_batch_size 4", "ds.json:1:36: train_micro_batch_size_per_gpu: expected 4, since launch:1:48"), ("accelerate launch --use_deepspeed --zero_stage 2 --deepspeed_config_file ds.json t.py", "zero_optimization.stage: expected 2, since launch:1:35 says zero_stage 2, found 3"),
+                           (f"{started} own.yaml t.py --gradient_accumulation_steps 2", "own.yaml:6:3: deepspeed_config.gradient_accumulation_steps: expected 2, since launch:1:47"), ("axolotl train axolotl.yaml --micro_batch_size 3", "train_micro_batch_size_per_gpu: expected 3"),
+                           (f"{started} stage.yaml t.py", "stage.yaml:6:3: deepspeed_config.zero_stage: accelerate refuses it beside ds.json, which says what DeepSpeed is told: take it out here, and say it there"),
+                           (f"{started} type.yaml t.py", "type.yaml:6:1: mixed_precision: accelerate refuses it beside ds.json, which says what DeepSpeed is told: take it out, and say bf16.enabled or fp16.enabled there")):
+        result = estimate(words)
+        check(f"contradiction in {words}", result.returncode == 2 and message in result.stderr, result)
+    for words, micro, steps, clip in ((f"{typed} ds.json --per_device_train_batch_size 2 --gradient_accumulation_steps 4 --bf16 True --max_grad_norm 0.50", 2, 4, 0.5), (f"{typed} ds.json --bf16", 2, 4, 0.5), (f"{typed} auto.json --per_device_train_batch_size 4 --gradient_accumulation_steps 8 --max_grad_norm 2 --bf16", 4, 8, 2),
+                                      (f"{started} file.yaml t.py --bf16", 2, 4, 0.5), (f"{started} type.yaml --mixed_precision bf16 t.py", 2, 4, 0.5), (f"{started} own.yaml t.py --per_device_train_batch_size 3 --gradient_accumulation_steps 4", 3, 4, None), ("axolotl train axolotl.yaml", 2, 4, 0.5)):
+        result = estimate(words)
+        plan = json.loads(result.stdout)["decisions"] if result.returncode == 0 else {}
+        check(f"agreement in {words}", plan.get("micro_batch_size") == micro and plan.get("batch") == 8 * micro * steps and (plan.get("clip_norm") or None) == clip, result)
+    for launch, cwd in (("inside/a.sh", folder), (folder / "inside" / "a.sh", "/")):
+        hidden = run("estimate", "--from", "deepspeed", launch, "--model", "gpt2", "--cluster", "1x8:h100-sxm", "--seq", 128, cwd=cwd)
+        check(f"a file outside of the launch's folder, from {cwd}", hidden.returncode == 2 and "a.sh:1:39: per_device_train_batch_size: expected what ../ds.json says as train_micro_batch_size_per_gpu, found 7: what differs is refused" in hidden.stderr and "since" not in hidden.stderr, hidden)
+
+
 AXOLOTL = """base_model: someone/model
 datasets:
   - path: a/b
@@ -206,9 +242,9 @@ def trainers_configurations(folder):
     check("texts, and lists of mappings of mappings", left == ["notes = a text", "more = a text"], left)
     unnamed = estimate(AXOLOTL + "deepspeed: null\n")
     check("no file is named", "settings are in" not in unnamed.stderr, unnamed)
-    other = estimate(AXOLOTL.replace("true", "false") + "deepspeed: deepspeed_configs/zero2.json\nstage: dpo\ntrust_remote_code: true\n")
+    other = estimate(AXOLOTL.replace("packing: true", "packing: false") + "deepspeed: deepspeed_configs/zero2.json\ntrust_remote_code: true\n")
     left = json.loads(other.stdout)["launch"]["not_understood"] if other.returncode == 0 else other
-    check("what only they say", left == ["sample_packing = false", "stage = dpo"], left)
+    check("what only they say", left == ["sample_packing = false"], left)
 
 
 def quantized_launches(folder):
@@ -501,4 +537,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, stated_devices, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words)
+main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, deepspeed_beside_the_trainer, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words, stated_devices)

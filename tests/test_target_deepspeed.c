@@ -264,9 +264,8 @@ static const struct {
     { "a.json", "{\"a\": 1,}", "a.json:1:9" },
     { "a.json", "{\"train_batch_size\": 8, \"train_batch_size\": 8}", "a.json:1:25" },
     { "a.json", "{\"train_batch_size\": 100, \"train_micro_batch_size_per_gpu\": 4, \"x-cleave\": {\"devices\": 8}}",
-      "train_batch_size 100: expected micro-batches of 4 x gradient_accumulation_steps 3 x data-parallel ranks 8, "
-      "which "
-      "are 96" },
+      "a.json:1:22: train_batch_size: expected micro-batches of 4 x gradient_accumulation_steps 3 x data-parallel ranks "
+      "8, which are 96; found 100" },
     { "a.json", "{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}",
       "expected bf16 or fp16, found both enabled" },
     { "a.json", "{\"zero_optimization\": {\"stage\": 2, \"offload_param\": {\"device\": \"cpu\"}}}",
@@ -284,7 +283,7 @@ static const struct {
     { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 2}, \"sequence_parallel_size\": 2}",
       "expected autotp_size or sequence_parallel_size, found both" },
     { "a.json", "{\"train_batch_size\": 15, \"tensor_parallel\": {\"autotp_size\": 2}}",
-      "train_batch_size 15: expected a multiple of autotp_size 2" },
+      "a.json:1:22: train_batch_size: expected a multiple of autotp_size 2, whose ranks count as others, found 15" },
     { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 3}, \"x-cleave\": {\"devices\": 8}}",
       "8 devices: expected a multiple of tensor 3 x sequence 1" },
     { "a.json", "[1]", "expected an object, found another value" },
