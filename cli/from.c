@@ -436,6 +436,21 @@ static void say_overruled(const struct inputs *in, const char *option, int64_t g
                 (long long)own);
 }
 
+/* What was taken where neither the launch nor an option says it. */
+static void say_open(const struct inputs *in, const struct from *from, const struct space *space)
+{
+    if (!from->job.dtype && !in->silent)
+        fprintf(in->cli->talk,
+                "note: the launch says no precision, by which PyTorch computes in fp32: it is priced in "
+                "%s; --dtype says another\n",
+                dtype_names[space->dtype]);
+    if (space->sequence == 0 && in->model->image_size == 0 && !in->silent)
+        fprintf(in->cli->talk,
+                "note: the launch says no length of its sequences: it is priced with the model's longest, %lld tokens; "
+                "--seq says another\n",
+                (long long)in->graph->sequence);
+}
+
 static bool price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
                   const struct given_options *given, const char *target, const char *model, const char *launch,
                   struct error *err)
@@ -464,11 +479,6 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
     if (from->read.says_data && from->read.devices > 0 && from->read.devices < devices && !in->silent)
         fprintf(in->cli->talk, "note: the launch counts %lld devices by itself; it is priced on the cluster's %lld\n",
                 (long long)from->read.devices, (long long)devices);
-    if (!from->job.dtype && !in->silent)
-        fprintf(in->cli->talk,
-                "note: the launch says no precision, by which PyTorch computes in fp32: it is priced in "
-                "%s; --dtype says another\n",
-                dtype_names[space.dtype]);
     own->data = devices / others;
     own->zero = own->data * own->context == 1 ? 0 : own->zero; /* with whom would one rank share */
     own->batch = space.batch;
@@ -484,6 +494,7 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
         return false;
     own->sequence = in->graph->sequence;
     own->dtype = space.dtype;
+    say_open(in, from, &space);
     return space_optimizer(&own->optimizer, &from->job, own->dtype, err) && count_blocks(&from->read, in->graph, err) &&
            aim_check(in, from->target, own, from->read.beyond, err) && from_plan(plan, from, own, in, &space, err) &&
            estimate_as_planned(estimate, in, *plan, err);

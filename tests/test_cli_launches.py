@@ -514,6 +514,10 @@ def options_beside_a_launch(folder):
     check("overruled", result.returncode == 0 and "note: --batch 32 goes before the launch's 16" in result.stderr and "note: --seq 64 goes before the launch's 128" in result.stderr, result)
     result = run("estimate", "--from", "megatron-lm", launch, "--cluster", "1x8:h100-sxm", "--batch", 16)
     check("the same", result.returncode == 0 and "goes before" not in result.stderr, result)
+    told = "note: the launch says no length of its sequences: it is priced with the model's longest, 1024 tokens; --seq says another"
+    for words, more, said in (("", (), False), (" --max_length 512", (), True), ("", ("--seq", 256), True)):  # gpt2 has 1024 positions
+        result = run("estimate", "--from", "deepspeed", f"deepspeed t.py --zero_stage 2 --bf16 --per_device_train_batch_size 1{words}", "--model", "gpt2", "--cluster", "1x8:h100-sxm", *more)
+        check(f"a length {words} {more}", result.returncode == 0 and (told in result.stderr) != said, result)
 
 
 def megatron_words(folder):
