@@ -15,22 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The target or source of that name, else a failure that lists them. */
-static bool find_source(const struct target **out, const char *name, struct error *err)
-{
-    struct text names = { 0 };
-    *out = launch_source_find(name);
-    if (*out)
-        return true;
-    for (int i = 0; targets[i]; i++)
-        text_printf(&names, "%s, ", targets[i]->name);
-    for (int i = 0; launch_sources[i]; i++)
-        text_printf(&names, "%s%s", i > 0 ? ", " : "", launch_sources[i]->name);
-    fail(err, "--from: expected one of %s; found '%s'", names.data ? names.data : "none", name);
-    text_free(&names);
-    return false;
-}
-
 /* Degrees that a launch says nowhere may stand in words that cannot be known: priced without, it would be another. */
 static bool check_hidden(const struct launch_read *read, const char *launch, struct error *err)
 {
@@ -459,7 +443,7 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
     struct launch *own = &from->read.launch;
     const char *cluster = given->space.cluster ? given->space.cluster : given->otherwise.cluster;
     int64_t words = from->read.vocabulary;
-    if (!count_devices(&from->read, in, cluster, err) || !find_source(&from->target, target, err) ||
+    if (!count_devices(&from->read, in, cluster, err) || !from_source(&from->target, target, err) ||
         !read_launch(from, in, launch, err) || !is_its_vocabulary(from, words, model, given->otherwise.model, err) ||
         !take_choices(from, given, err) || !fill_job(from, given, err) ||
         !read_job(from, &space, in, model_named(&from->read, model, given->otherwise.model), err) ||

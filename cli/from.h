@@ -26,6 +26,9 @@ struct from {
 bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
                 const struct given_options *given, const char *target, const char *model, const char *launch,
                 struct error *err);
+/* The target or source of that name, else a failure that lists them, and says which of them reads what another tool
+ * of that name has. */
+bool from_source(const struct target **out, const char *name, struct error *err);
 /* The plan of a launch that is like the one that was read; the inputs' graph is made anew for it. */
 bool from_plan(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
                const struct space *space, struct error *err);

@@ -427,6 +427,10 @@ def names_that_are_slips(folder):
     """A framework in capitals is found; others' options, flavors of models and texts for numbers are told with what to type."""
     result = run("estimate", "--from", "Megatron-LM", f"{WORDS} --micro-batch-size 2 --vocab-size 1024", "--cluster", "1x8:h100-sxm")
     check("capitals", result.returncode == 0, result)
+    for names, hint in (("axolotl trl LLaMA-Factory llamafactory trainer", "read by --from deepspeed where they name DeepSpeed, and else by --from accelerate-fsdp2"), ("fsdp fsdp2", "read by --from accelerate-fsdp2, torchtitan's by --from torchtitan"),
+                        ("nemo", "--from megatron-bridge reads recipes"), ("torchtune verl", "nothing reads its files: state the degrees, cleave estimate MODEL --cluster"), ("something", None)):
+        for name in names.split():
+            expect(f"--from {name}", 2, f"expected one of megatron-lm, [a-z0-9, -]+; found '{name}'" + (f": .*{hint}" if hint else "\n"), "estimate", "--from", name, "a.yaml", "--cluster", "1x8:h100-sxm")
     for word, plan, estimate in (("gpus", "cluster", "cluster"), ("mbs", "fix micro-batch=VALUE", "micro-batch"), ("tp_size", "fix tp=VALUE", "tp"), ("tensor-parallel", "fix tp=VALUE", "tp"), ("gbs", "batch", "batch"),
                                  ("pipeline-model-parallel-size", "fix pp=VALUE", "pp"), ("seq-len", "seq", "seq"), ("global-batch-size", "batch", "batch"), ("context-length", "seq", "seq"), ("max_seq_len", "seq", "seq"), ("pipeline-schedule", "schedule", "schedule"),
                                  ("tensor_parallel_degree", "fix tp=VALUE", "tp"), ("nproc-per-node", "cluster", "cluster")):
