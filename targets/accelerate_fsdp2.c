@@ -453,6 +453,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         return false;
     static const char *const files[] = { "config_file", NULL };
     if (!trainer_split_words(&settings, err) || !settings_follow(&settings, files, out->beside, err) ||
+        !trainer_refuse_methods(&settings, err) ||
         !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", &alone, err))
         return false;
     alone = alone || trainer_shards_nothing(&settings);

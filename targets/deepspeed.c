@@ -455,7 +455,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                  : settings_read_flags(&settings, text, length, err)))
         return false;
     if (!trainer_split_words(&settings, err) || !settings_follow(&settings, deepspeed_files, out->beside, err) ||
-        !deepspeed_name_keys(&settings, err))
+        !trainer_refuse_methods(&settings, err) || !deepspeed_name_keys(&settings, err))
         return false;
     bool clips = false, open = drop_auto(&settings, out->device_name, &clips);
     if (!deepspeed_agrees(&settings, err))

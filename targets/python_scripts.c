@@ -2,6 +2,7 @@
  * reads but of recipes of torchtitan and of Megatron-Bridge. */
 #include "base/text.h"
 #include "targets/target.h"
+#include "targets/trainer.h"
 #include <string.h>
 
 /* Whether the text, of so many bytes, has the words anywhere. */
@@ -41,6 +42,9 @@ bool launch_refuse_python(const struct target *target, const char *name, const c
     bool nemo = has(text, length, "nemo.collections") || has(text, length, "import nemo_run"),
          trainer = has(text, length, "TrainingArguments(") || has(text, length, "from trl import"),
          deepspeed = has(text, length, "deepspeed");
+    /* trl's trainers of other methods, whose names mostly end in PO */
+    bool preferences = has(text, length, "POTrainer(") || has(text, length, "KTOTrainer(") ||
+                       has(text, length, "RLOOTrainer(") || has(text, length, "RewardTrainer(");
     if (!python)
         return true;
     if (nemo)
@@ -49,6 +53,10 @@ bool launch_refuse_python(const struct target *target, const char *name, const c
                     "not read: write what it sets as Megatron-LM's arguments, --from megatron-lm "
                     "\"--tensor-model-parallel-size 2 --micro-batch-size 1 ...\" --model MODEL, or as a recipe of "
                     "Megatron-Bridge",
+                    name);
+    if (preferences)
+        return fail(err,
+                    "%.200s: expected a command line or a file of settings, found a script in Python: " TRAINER_METHODS,
                     name);
     if (trainer)
         return fail(err,

@@ -34,6 +34,12 @@ bool trainer_read_devices(int64_t *out, struct settings *settings, struct error 
 /* Of what nobody took, and before what is ignored: refuses batches and lengths where no other is said, and degrees, by
  * names that are not read; degrees: those that are. Notes the first setting that says that adapters are trained. */
 bool trainer_refuse_left(struct launch_read *out, struct settings *settings, const char *degrees, struct error *err);
+/* Fails, with the place, where a launch trains by preferences, rewards or a teacher: "stage: dpo" of LLaMA-Factory,
+ * "rl: dpo" of axolotl, `trl dpo`, dpo.py. */
+bool trainer_refuse_methods(const struct settings *settings, struct error *err);
+#define TRAINER_METHODS                                                                                                \
+    "cleave prices pre-training and supervised fine-tuning; training by preferences, rewards or a teacher runs "       \
+    "further models, or pairs and groups of sequences"
 /* What a launch's README says of adapters, where they alone are trained. */
 void trainer_readme(struct text *out, const struct launch_context *context);
 /* Makes settings of key=value behind a word that names a file in YAML. */

@@ -327,6 +327,10 @@ def launches_that_shard_nothing(folder):
     over = run("estimate", "--from", "deepspeed", "llamafactory-cli train sft.yaml deepspeed=ds.json cutoff_len=256 quantization_bit=4 lora_target=o_proj", "--model", model, "--cluster", "1x4:h100-sxm", cwd=folder)
     check("words over a file", over.returncode == 0 and "ZeRO 3" in over.stdout and "256 tokens" in over.stdout and f" {4 * 8 * (256 + 256)} of them trainable" in over.stdout and "frozen matrices in nf4-double" in over.stdout, over)
     gone = run("estimate", "--from", "deepspeed", "llamafactory-cli train sft.yaml deepspeed=gone.json", "--model", model, "--cluster", "1x4:h100-sxm", cwd=folder)
+    (folder / "dpo.yaml").write_text((folder / "sft.yaml").read_text().replace("stage: sft", "stage: dpo"))
+    for words, code in (("llamafactory-cli train dpo.yaml", 2), ("llamafactory-cli train dpo.yaml stage=sft", 0), ("llamafactory-cli train sft.yaml stage=rm", 2)):  # words go over the file
+        method = run("estimate", "--from", "accelerate-fsdp2", words, "--model", model, "--cluster", "1x4:h100-sxm", cwd=folder)
+        check(f"what {words} trains by", method.returncode == code and ("cleave prices pre-training and supervised fine-tuning" in method.stderr) == (code == 2), method)
     check("a file of words that is missing", gone.returncode == 2 and "gone.json" in gone.stderr, gone)
     misspelt = run("estimate", "--from", "accelerate-fsdp2", "axolotl train a.yaml --load_in_4bits true", "--model", model, "--cluster", "1x4:h100-sxm", "--json", cwd=folder)
     check("what is misspelt is told", "load_in_4bits = true" in json.loads(misspelt.stdout)["launch"]["not_understood"], misspelt)
@@ -486,6 +490,8 @@ def scripts_in_python(folder):
         script.write_text(text)
         for target in targets:
             expect(f"{message[:20]} {target}", 2, f"train.py: expected .*{message}", "estimate", "--from", target, script, "--cluster", "1x8:h100-sxm")
+    script.write_text(trainer.format("").replace("Trainer(args", "DPOTrainer(args"))
+    expect("trl's other trainers", 2, "train.py: expected .*training by preferences, rewards or a teacher runs further models", "estimate", "--from", "accelerate-fsdp2", script, "--cluster", "1x8:h100-sxm")
     other = folder / "train"
     other.write_text(plain)
     expect("without its ending", 2, "train: expected .*found one in Python", "estimate", "--from", "deepspeed", other, "--cluster", "1x8:h100-sxm")

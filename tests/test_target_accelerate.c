@@ -304,6 +304,47 @@ START_TEST(precisions_are_the_trainers)
 }
 END_TEST
 
+/* What is trained by preferences, rewards or a teacher is not priced as fine-tuning, whoever says it; what only sounds
+ * like it goes on. */
+START_TEST(methods_beside_fine_tuning_are_refused)
+{
+    static const char *const cases[][3] = {
+        { "a.yaml", "stage: dpo\nfinetuning_type: full\nper_device_train_batch_size: 1\n", "a.yaml:1:1: stage: dpo: " },
+        { "a.yaml", "per_device_train_batch_size: 1\nstage: rm\n", "a.yaml:2:1: stage: rm: " },
+        { "a.yaml", "stage: ppo\nreward_model: a/b\nper_device_train_batch_size: 1\n", "a.yaml:1:1: stage: ppo: " },
+        { "a.yaml", "stage: KTO\nper_device_train_batch_size: 1\n", "a.yaml:1:1: stage: KTO: " },
+        { "a.yaml", "base_model: a/b\nrl: orpo\nmicro_batch_size: 1\n", "a.yaml:2:1: rl: orpo: " },
+        { "a.yaml", "base_model: a/b\nreward_model: true\nmicro_batch_size: 1\n", "a.yaml:2:1: reward_model: true: " },
+        { "a.sh", "trl grpo --per_device_train_batch_size 1\n", "a.sh:1:5: grpo: " },
+        { "a.sh", "accelerate launch --multi_gpu x/run_dpo.py --per_device_train_batch_size 1\n", "x/run_dpo.py: " },
+        { "a.sh", "torchrun --nproc_per_node 8 dpo.py --per_device_train_batch_size 1\npython merge.py\n",
+          "a.sh:1:29: dpo.py: " },
+        { "a.sh", "accelerate launch --num_processes 8 -m trl.scripts.reward --learning_rate 1\n",
+          "trl.scripts.reward: " },
+        { "a.yaml", "stage: sft\nfinetuning_type: full\nper_device_train_batch_size: 1\n", NULL },
+        { "a.yaml", "stage: pt\nfinetuning_type: full\nper_device_train_batch_size: 1\n", NULL },
+        { "a.yaml", "base_model: a/b\nrl:\nreward_model: false\nmicro_batch_size: 1\n", NULL },
+        { "a.sh", "trl sft --per_device_train_batch_size 1 --dataset_name dpo-mix --output_dir out/dpo\n", NULL },
+        { "a.sh",
+          "python dpo_data.py --out x\naccelerate launch --num_processes 8 sft.py --learning_rate 1 "
+          "--per_device_train_batch_size 1\n",
+          NULL },
+        { "a.sh",
+          "rm -rf out\ntorchrun --nproc_per_node 8 train.py --stage dpo --stage sft --finetuning_type full "
+          "--per_device_train_batch_size 1\n",
+          NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        if (cases[i][2])
+            check_refusal(accelerate, cases[i][0], cases[i][1], cases[i][2]);
+        else
+            ck_assert_int_eq(read_text(accelerate, &arena, cases[i][0], cases[i][1]).launch.micro_batch, 1);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 static Suite *target_accelerate_suite(void)
 {
     Suite *s = suite_create("target_accelerate");
@@ -313,6 +354,7 @@ static Suite *target_accelerate_suite(void)
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
     CHECK_ADD(s, precisions_are_the_trainers);
+    CHECK_ADD(s, methods_beside_fine_tuning_are_refused);
     return s;
 }
 

@@ -264,8 +264,8 @@ static const struct {
     { "a.json", "{\"a\": 1,}", "a.json:1:9" },
     { "a.json", "{\"train_batch_size\": 8, \"train_batch_size\": 8}", "a.json:1:25" },
     { "a.json", "{\"train_batch_size\": 100, \"train_micro_batch_size_per_gpu\": 4, \"x-cleave\": {\"devices\": 8}}",
-      "a.json:1:22: train_batch_size: expected micro-batches of 4 x gradient_accumulation_steps 3 x data-parallel ranks "
-      "8, which are 96; found 100" },
+      "a.json:1:22: train_batch_size: expected micro-batches of 4 x gradient_accumulation_steps 3 x data-parallel "
+      "ranks 8, which are 96; found 100" },
     { "a.json", "{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}",
       "expected bf16 or fp16, found both enabled" },
     { "a.json", "{\"zero_optimization\": {\"stage\": 2, \"offload_param\": {\"device\": \"cpu\"}}}",
@@ -304,6 +304,12 @@ static const struct {
     { "a.sh", "deepspeed main.py --zero_stage 3 --bf16 2 2>&1 | tee log\n", "bf16: expected true or false, found 2" },
     { "a.sh", "deepspeed main.py --zero_stage 3 --tensor-model-parallel-size 2\n",
       "tensor_model_parallel_size: expected 1, found 2: degrees of this target are tensor_parallel.autotp_size" },
+    { "a.yaml", "stage: dpo\nfinetuning_type: full\nzero_stage: 2\nper_device_train_batch_size: 1\n",
+      "a.yaml:1:1: stage: dpo: cleave prices pre-training and supervised fine-tuning; training by preferences, rewards "
+      "or a teacher runs further models, or pairs and groups of sequences: for a lower bound write stage: sft, with "
+      "twice the batch for pairs" },
+    { "a.sh", "deepspeed --num_gpus 8 dpo.py --zero_stage 2 --per_device_train_batch_size 1\n",
+      "a.sh:1:24: dpo.py: cleave prices pre-training and supervised fine-tuning" },
     { "a.yaml", "distributed_type: DEEPSPEED\nparallelism_config:\n  parallelism_config_tp_size: 2\n",
       "a.yaml:3:3: parallelism_config.parallelism_config_tp_size: expected 1, found 2" },
 };
