@@ -85,16 +85,17 @@ static bool both_true(const struct setting *a, const struct setting *b)
 static bool fail_differs(struct settings *settings, const struct setting *told, const struct setting *stated,
                          bool of_other_type, struct error *err)
 {
-    const char *file = told->file ? told->file : settings->name, *by = stated->file ? stated->file : settings->name;
-    if (told->elsewhere)
-        return setting_fail(settings, stated, err,
-                            "expected what %.200s says as %s, found %.80s: what differs is refused; \"auto\" there "
-                            "takes what the arguments say",
-                            file, told->key, stated->value);
+    const struct setting *shown = told->elsewhere ? stated : told, *other = told->elsewhere ? told : stated;
+    const char *file = other->file ? other->file : settings->name;
+    if (other->elsewhere)
+        return setting_fail(settings, shown, err,
+                            "expected what %.200s says as %s, found %.80s: what differs is refused; \"auto\" for "
+                            "DeepSpeed takes what the arguments say",
+                            file, other->key, shown->value);
     return setting_fail(settings, told, err,
                         "expected %.80s, since %.200s:%d:%d says %s %.80s, found %.80s: what differs is refused; "
                         "\"auto\" here takes what the arguments say",
-                        of_other_type ? "false" : stated->value, by, stated->line, stated->column, stated->key,
+                        of_other_type ? "false" : stated->value, file, stated->line, stated->column, stated->key,
                         stated->value, told->value);
 }
 

@@ -144,6 +144,10 @@ def deepspeed_beside_the_trainer(folder):
         result = estimate(words)
         plan = json.loads(result.stdout)["decisions"] if result.returncode == 0 else {}
         check(f"agreement in {words}", plan.get("micro_batch_size") == micro and plan.get("batch") == 8 * micro * steps and (plan.get("clip_norm") or None) == clip, result)
+    (folder / "inside" / "own.yaml").write_text(yaml + "  gradient_accumulation_steps: 4\nconfig_file: ../secret.yaml\n")
+    (folder / "secret.yaml").write_text("gradient_accumulation_steps: hidden words\n")
+    hidden = estimate("inside/own.yaml")
+    check("a value of a file that is not shown", hidden.returncode == 2 and "inside/own.yaml:5:3: deepspeed_config.gradient_accumulation_steps: expected what ../secret.yaml says" in hidden.stderr and "words" not in hidden.stderr, hidden)
     for launch, cwd in (("inside/a.sh", folder), (folder / "inside" / "a.sh", "/")):
         hidden = run("estimate", "--from", "deepspeed", launch, "--model", "gpt2", "--cluster", "1x8:h100-sxm", "--seq", 128, cwd=cwd)
         check(f"a file outside of the launch's folder, from {cwd}", hidden.returncode == 2 and "a.sh:1:39: per_device_train_batch_size: expected what ../ds.json says as train_micro_batch_size_per_gpu, found 7: what differs is refused" in hidden.stderr and "since" not in hidden.stderr, hidden)
