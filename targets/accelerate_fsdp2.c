@@ -3,16 +3,11 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
+#include "targets/accelerate.h"
 #include "targets/launch_text.h"
-#include "targets/settings.h"
-#include "targets/target.h"
 #include "targets/trainer.h"
 #include <stdio.h>
 #include <string.h>
-
-/* FSDP2 gathers and reduces a block at once, whatever its size. */
-#define BUCKET_BYTES (INT64_C(1) << 40)
-#define DATA_PARALLEL_BUCKET_BYTES (INT64_C(25) << 20) /* torch/nn/parallel/distributed.py, bucket_cap_mb */
 
 static bool no_tensor_degree(const struct launch *launch, const struct launch_context *context)
 {
@@ -49,7 +44,7 @@ static bool offload_is_known(const struct launch *launch, const struct launch_co
 static bool blocks_are_buckets(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->bucket_bytes == BUCKET_BYTES && launch->prefetch == 1 && launch->loss_chunks == 1;
+    return launch->bucket_bytes == ACCELERATE_BUCKET_BYTES && launch->prefetch == 1 && launch->loss_chunks == 1;
 }
 
 static const struct target_rule rules[] = {
@@ -110,7 +105,7 @@ static void allow(struct space *space, const struct graph *graph)
     space->schedule = allowed_only(SCHEDULE_one_f_one_b);
     space->chunks = allowed_only(1);
     space->extra = allowed_only(0);
-    space->bucket_bytes = allowed_only(BUCKET_BYTES);
+    space->bucket_bytes = allowed_only(ACCELERATE_BUCKET_BYTES);
     space->prefetch = allowed_only(1);
     space->loss_chunks = allowed_only(1);
     space->zero = allowed_only(3);
@@ -242,7 +237,7 @@ static bool write(struct launch_files *out, const struct launch *launch, const s
 }
 
 /* The options stand alone, or in their section. */
-static const char *const of_mesh[] = { "", "parallelism_config", NULL }, *const of_fsdp[] = { "", "fsdp_config", NULL };
+static const char *const of_mesh[] = { "", "parallelism_config", NULL };
 
 static bool read_degrees(struct launch_read *out, struct settings *settings, struct error *err)
 {
@@ -318,105 +313,6 @@ static bool read_degrees(struct launch_read *out, struct settings *settings, str
     return true;
 }
 
-/* Takes the Trainer's own words, fsdp: full_shard auto_wrap (transformers, training_args.py); of each strategy the
- * number below, -1: none is said. Without auto_wrap or a class all blocks would be one, which is told. */
-static int take_trainers_fsdp(struct settings *settings)
-{
-    static const char *const words[] = { "full_shard", "shard_grad_op", "no_shard", "hybrid_shard" };
-    int strategy = -1;
-    bool wraps = false;
-    for (int i = 0; i < settings->count; i++) {
-        const struct setting *one = &settings->list[i];
-        wraps = wraps || strstr(one->key, "layer_cls_to_wrap") || strstr(one->key, "auto_wrap_policy") ||
-                (strcmp(one->key, "fsdp") == 0 && strstr(one->value, "auto_wrap"));
-    }
-    for (int i = 0; i < settings->count; i++) {
-        struct setting *one = &settings->list[i];
-        if (strcmp(one->key, "fsdp") != 0)
-            continue;
-        for (int w = 0; w < 4; w++)
-            strategy = strstr(one->value, words[w]) ? w : strategy;
-        one->taken = wraps && !strstr(one->value, "offload");
-        one->unusual = !one->taken;
-    }
-    return strategy;
-}
-
-/* FSDP 1 shards the same weights as FSDP 2, of a block together, and is priced so where it shards all of them
- * (accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin; torch/distributed/fsdp/api.py, ShardingStrategy).
- */
-static bool read_first_fsdp(struct settings *settings, int trainers, bool said, struct error *err)
-{
-    static const char *const strategies[] = { "FULL_SHARD",   "1", "SHARD_GRAD_OP",      "2", "NO_SHARD", "3",
-                                              "HYBRID_SHARD", "4", "HYBRID_SHARD_ZERO2", "5", NULL },
-                             *const instead[] = { NULL, "cleave estimate MODEL --framework accelerate-fsdp2 --zero 2",
-                                                  "cleave estimate MODEL --framework accelerate-fsdp2 --zero 0",
-                                                  "fsdp_version 2 with parallelism_config_dp_replicate_size",
-                                                  "fsdp_version 2 with parallelism_config_dp_replicate_size" };
-    int strategy = 0;
-    bool has_strategy;
-    const struct settings_option options[] = {
-        { "fsdp_reshard_after_forward", .word = &strategy, .words = strategies, .sections = of_fsdp,
-          .said = &has_strategy },
-        { "fsdp_sharding_strategy", .word = &strategy, .words = strategies, .sections = of_fsdp,
-          .said = &has_strategy },
-    };
-    if (!settings_read(settings, options, sizeof options / sizeof *options, err))
-        return false;
-    strategy = trainers >= 0 ? 2 * trainers : strategy;
-    has_strategy = has_strategy || trainers >= 0;
-    if (!has_strategy)
-        return fail(err, "%s: fsdp_version: expected 2, or 1 with fsdp_sharding_strategy FULL_SHARD; found %s",
-                    settings->name, said ? "1" : "none, which is 1");
-    const char *other = instead[strategy / 2];
-    return !other || fail(err, "%s: fsdp_sharding_strategy: expected FULL_SHARD, found %s: use %s", settings->name,
-                          strategies[strategy / 2 * 2], other);
-}
-
-/* alone: nobody shards anything, each rank has all weights. *first: whether it is FSDP 1. */
-static bool read_fsdp(struct launch_read *out, bool alone, bool *first, struct settings *settings, struct error *err)
-{
-    struct launch *launch = &out->launch;
-    int64_t version = 1;
-    bool reshard = true, offload = false, again = false, keep = false, said;
-    const struct settings_option kind = { "fsdp_version", .integer = &version, .least = 1,
-                                          .most = 2,      .sections = of_fsdp, .said = &said };
-    const struct settings_option options[] = {
-        { "fsdp_reshard_after_forward", .flag = &reshard, .sections = of_fsdp },
-        { "fsdp_config.reshard_after_forward", .flag = &reshard },
-        { "fsdp_offload_params", .flag = &offload, .sections = of_fsdp },
-        { "fsdp_config.offload_params", .flag = &offload },
-        { "fsdp_activation_checkpointing", .flag = &again, .sections = of_fsdp },
-        { "fsdp_config.activation_checkpointing", .flag = &again },
-        { "fsdp_activation_checkpointing_offload", .flag = &keep, .sections = of_fsdp },
-    };
-    int trainers = take_trainers_fsdp(settings);
-    if (!settings_read(settings, &kind, 1, err))
-        return false;
-    *first = version == 1 && !alone;
-    size_t passed = *first ? 2 : 0; /* FSDP 1 has a strategy's name there, which read_first_fsdp() reads */
-    if ((*first && !read_first_fsdp(settings, trainers, said, err)) ||
-        !settings_read(settings, options + passed, sizeof options / sizeof *options - passed, err))
-        return false;
-    const struct setting *bare = settings_take(settings, "fsdp_auto_wrap_policy"),
-                         *inside = settings_take(settings, "fsdp_config.fsdp_auto_wrap_policy"),
-                         *wrap = inside ? inside : bare;
-    if (keep && !again)
-        return fail(err, "%s: fsdp_activation_checkpointing_offload: expected fsdp_activation_checkpointing with it",
-                    settings->name);
-    if (wrap && strcmp(wrap->value, "TRANSFORMER_BASED_WRAP") != 0)
-        return setting_fail(settings, wrap, err,
-                            "expected TRANSFORMER_BASED_WRAP: other units than blocks are not planned");
-    if (alone) {
-        launch->zero = 0;
-        launch->bucket_bytes = DATA_PARALLEL_BUCKET_BYTES;
-    }
-    launch->reshard = reshard || launch->zero == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
-    launch->recompute = again ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
-    launch->offload = (keep ? OFFLOAD_ACTIVATIONS : 0) | (offload ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : 0);
-    return true;
-}
-
 /* Whether it is one line of words, with a file in YAML among them: "axolotl train a.yaml". */
 static bool names_one_file(const char *text, size_t length)
 {
@@ -438,7 +334,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     struct trainer_said said;
     const char *dot = strrchr(name, '.');
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-    bool options = !yaml && length > 1, first = false, alone = false, overruled;
+    bool options = !yaml && length > 1, overruled;
+    struct accelerate_fsdp fsdp = { 0 };
     if (!yaml && !(dot && strcmp(dot, ".sh") == 0)) { /* options have "--", files have keys with ":" */
         options = false;
         for (size_t i = 0; i + 2 < length && !options; i++)
@@ -447,18 +344,20 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         options = options || names_one_file(text, length);
     }
     launch_read_begin(out);
-    launch->bucket_bytes = BUCKET_BYTES;
+    launch->bucket_bytes = ACCELERATE_BUCKET_BYTES;
     if (!(options ? settings_read_flags(&settings, text, length, err)
                   : settings_read_yaml(&settings, text, length, err)))
         return false;
     static const char *const files[] = { "config_file", NULL };
     if (!trainer_split_words(&settings, err) || !settings_follow(&settings, files, out->beside, err) ||
         !trainer_refuse_methods(&settings, err) ||
-        !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", &alone, err))
+        !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", &fsdp.alone, err) ||
+        !accelerate_follow(&fsdp, &settings, out->beside, err) || !accelerate_name_keys(&settings, err) ||
+        !accelerate_read_words(&fsdp, &settings, err))
         return false;
-    alone = alone || trainer_shards_nothing(&settings);
+    fsdp.alone = !fsdp.by_trainer && (fsdp.alone || trainer_shards_nothing(&settings));
     if (!trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
-        !read_fsdp(out, alone, &first, &settings, err) || !trainer_read_precision(out, &overruled, &settings, err) ||
+        !accelerate_read_fsdp(out, &fsdp, &settings, err) || !trainer_read_precision(out, &overruled, &settings, err) ||
         !trainer_read(&said, &settings, err))
         return false;
     if (said.recompute)
@@ -487,21 +386,21 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
                              "parallelism_config_tp_size, _cp_size, _dp_shard_size and _dp_replicate_size", err))
         return false;
     /* Nothing is shared out, and whoever quantizes experts, as axolotl does, does so by itself. */
-    static const char *const plain[] = { "zero", "fsdp-units", "no-tp", "quantized", NULL },
-                             *const tensor[] = { "no-tp", NULL };
+    static const char *const plain[] = { "zero", "fsdp-units", "no-tp", "quantized", NULL }, *const tensor[] = {
+        "no-tp", NULL
+    };
     bool meshed = launch->tensor > 1; /* by a script that hands accelerate's mesh to from_pretrained */
-    out->beyond = alone                    ? plain
-                  : out->quantizes_experts ? plain + 2 + !meshed
-                  : meshed                 ? tensor
-                                           : NULL;
+    out->beyond = fsdp.alone ? plain : out->quantizes_experts ? plain + 2 + !meshed : meshed ? tensor : NULL;
     out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
     static const char mesh[] = "tensor parallelism beside FSDP2 (priced as of a script that hands its mesh to "
                                "from_pretrained; the Trainer by itself lays it over all ranks)";
     static const char before[] = "mixed_precision (the Trainer's bf16 or fp16 goes before it)";
-    static const char as_second[] = "fsdp_version 1 (priced as 2, which shards the same blocks)";
-    return (settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&
-           (!first || launch_read_add_unknown(out, arena, as_second, sizeof as_second - 1, err)) &&
-           (!meshed || launch_read_add_unknown(out, arena, mesh, sizeof mesh - 1, err)) &&
+    if (!settings_left(&settings, &out->unknown_count, &out->unknown))
+        return fail_memory(err);
+    for (int i = 0; i < fsdp.note_count; i++)
+        if (!launch_read_add_unknown(out, arena, fsdp.notes[i], strlen(fsdp.notes[i]), err))
+            return false;
+    return (!meshed || launch_read_add_unknown(out, arena, mesh, sizeof mesh - 1, err)) &&
            (!overruled || launch_read_add_unknown(out, arena, before, sizeof before - 1, err));
 }
 

@@ -77,8 +77,7 @@ static const char *file_told(const struct settings *settings)
 
 static bool both_true(const struct setting *a, const struct setting *b)
 {
-    bool x, y;
-    return settings_truth(&x, a->value) && settings_truth(&y, b->value) && x && y;
+    return settings_is_true(a->value) && settings_is_true(b->value);
 }
 
 /* Refuses what the file says otherwise than an argument. Of a file that is not to be shown the value is left out. */

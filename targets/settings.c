@@ -168,6 +168,17 @@ bool settings_is_one_of(const char *value, const char *const *words)
     return false;
 }
 
+bool settings_is_nothing(const char *value)
+{
+    return settings_is_one_of(value, SETTING_WORDS("", "null", "none", "~", "false", "no", "[]", "{}"));
+}
+
+bool settings_is_true(const char *value)
+{
+    bool yes;
+    return settings_truth(&yes, value) && yes;
+}
+
 bool settings_bool(struct settings *settings, const char *key, bool *out, bool *said, struct error *err)
 {
     char negated[256];

@@ -74,6 +74,10 @@ bool settings_is_one_of(const char *value, const char *const *words);
 bool settings_truth(bool *out, const char *value);
 /* Whether both are one word, whatever the case, one number, or true or false alike. */
 bool settings_same_value(const char *a, const char *b);
+/* Whether the value says that nothing is there, in YAML, Python or on a command line: null, [], false and the like. */
+bool settings_is_nothing(const char *value);
+/* Whether it is true, or another word for it. */
+bool settings_is_true(const char *value);
 
 /* Puts those of settings behind those of under, so that they go over them; settings has all of them then. */
 bool settings_put_over(struct settings *under, struct settings *settings, struct error *err);

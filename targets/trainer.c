@@ -359,12 +359,11 @@ bool trainer_shards_nothing(const struct settings *settings)
                                             "dp_shard_size", "dp_replicate_size", NULL },
                              *const batches[] = { "per_device_train_batch_size", "train_batch_size_per_device",
                                                   "micro_batch_size", NULL };
-    static const char *const nothing[] = { "", "null", "none", "~", "false", "no", "[]", "{}", NULL };
     bool of_trainer = false;
     for (int i = 0; i < settings->count; i++) {
         const struct setting *one = &settings->list[i];
         bool shards = begins_with_one_of(one->key, sharding) || strstr(one->key, "deepspeed");
-        if ((shards && !settings_is_one_of(one->value, nothing)) || (one->word && strstr(one->value, "deepspeed")))
+        if ((shards && !settings_is_nothing(one->value)) || (one->word && strstr(one->value, "deepspeed")))
             return false;
         of_trainer = of_trainer || settings_is_one_of(one->key, batches);
     }

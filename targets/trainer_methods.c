@@ -79,11 +79,10 @@ bool trainer_refuse_methods(const struct settings *settings, struct error *err)
 {
     for (size_t s = 0; s < sizeof settings_of_methods / sizeof *settings_of_methods; s++) {
         const struct setting *last = NULL;
-        bool on;
         for (int i = 0; i < settings->count; i++)
             if (!settings->list[i].word && strcmp(settings->list[i].key, settings_of_methods[s].key) == 0)
                 last = &settings->list[i];
-        if (!last || !(settings_of_methods[s].is_flag ? settings_truth(&on, last->value) && on
+        if (!last || !(settings_of_methods[s].is_flag ? settings_is_true(last->value)
                                                       : settings_is_one_of(last->value, methods)))
             continue;
         char said[128];

@@ -48,7 +48,7 @@ void trainer_resolve_auto(const struct settings *settings, struct setting *one, 
     bool fp16 = false, said = false;
     for (int i = 0; i < settings->count; i++)
         if (strcmp(settings->list[i].key, "fp16") == 0) {
-            settings_truth(&fp16, settings->list[i].value);
+            fp16 = settings_is_true(settings->list[i].value);
             said = !settings_is_one_of(settings->list[i].value, unset);
         }
     bool bf16 = auto_is_bf16(fp16, device);

@@ -197,7 +197,7 @@ static const struct {
     { "a.yaml", "- a\n", "expected a key before a list" },
     { "a.yaml", "a: 'x\n", "expected ' at the end of a string" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: FULL_SHARD\n",
-      "a.yaml:3:3: fsdp_config.fsdp_reshard_after_forward: expected true or false, found FULL_SHARD" },
+      "a.yaml:3:3: fsdp_reshard_after_forward: expected true or false, found FULL_SHARD" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_activation_checkpointing_offload: true\n",
       "expected fsdp_activation_checkpointing with it" },
     { "a.yaml",
@@ -215,6 +215,9 @@ static const struct {
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nexpert_parallel_size: 4\n",
       "a.yaml:3:1: expert_parallel_size: expected 1, found 4: degrees of this target are parallelism_config_tp_size" },
     { "a.sh", "accelerate launch --config_file x.yaml train.py\n", "the settings are in x.yaml: read it" },
+    { "a.sh", "torchrun train.py --fsdp --fsdp_config x.json\n", "the settings are in x.json: read it" },
+    { "a.sh", "torchrun train.py \\\n  --fsdp_config '{\"version\": }'\n", "a.sh:2:3: fsdp_config:1:13: expected a JSON value" },
+    { "a.yaml", "fsdp: [full_shard, auto_warp]\n", "a.yaml:1:1: fsdp: expected full_shard," },
     { "a.sh", "accelerate launch --fsdp_version 2 --parallelism_config_cp_size 4 t.py --max_length 1028\n",
       "max_length 1028: expected a multiple of 8" },
 };

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""FSDP as accelerate, the Trainer and axolotl are told of it, in the files and words of their users. usage: test_cli_fsdp.py CLEAVE SOURCE_ROOT"""
+import json
+
+from calls import check, expect, main, run
+
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 1024,
+          "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False}
+TRAINER = "torchrun --nproc_per_node 8 train.py --bf16 --per_device_train_batch_size 1 --gradient_accumulation_steps 1 --max_length 512"
+
+
+def priced(folder, launch, cluster="1x8:h100-sxm"):
+    """The result, its plan's first layer, and what was not understood."""
+    model = folder / "config.json"
+    model.write_text(json.dumps(CONFIG))
+    result = run("estimate", "--from", "accelerate-fsdp2", launch, "--model", model, "--cluster", cluster, "--json", cwd=folder)
+    said = json.loads(result.stdout) if result.returncode in (0, 3) else {"decisions": {"layers": [{}]}, "launch": {"not_understood": None}}
+    return result, said["decisions"]["layers"][0], said["launch"]["not_understood"]
+
+
+def files_of_the_trainer(folder):
+    """The Trainer's fsdp_config is a file in JSON, the settings themselves, or a mapping: all say the same, over what accelerate is told."""
+    (folder / "conf").mkdir()
+    (folder / "conf" / "fsdp.json").write_text(json.dumps({"version": 2, "fsdp_transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"], "activation_checkpointing": True, "cpu_offload": True}))
+    (folder / "fsdp.yaml").write_text("distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_offload_params: false\n")
+    factory = "stage: sft\nfinetuning_type: full\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\nfsdp: full_shard auto_wrap\n"
+    (folder / "named.yaml").write_text(factory + "fsdp_config: conf/fsdp.json\n")
+    (folder / "mapped.yaml").write_text(factory + "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n  cpu_offload: true\n")
+    inside = TRAINER + """ --fsdp --fsdp_config '{"fsdp_version": 2, "fsdp_activation_checkpointing": true, "offload_params": true}'"""
+    over = "accelerate launch --config_file fsdp.yaml train.py --per_device_train_batch_size 1 --max_length 512"
+    for launch in (f"{TRAINER} --fsdp 'full_shard auto_wrap' --fsdp_config conf/fsdp.json", f"{TRAINER} --fsdp --fsdp_config=conf/fsdp.json", inside, "named.yaml", "llamafactory-cli train mapped.yaml",
+                   f"{over} --fsdp 'full_shard auto_wrap' --fsdp_config conf/fsdp.json"):
+        result, layer, unknown = priced(folder, launch)
+        check(f"{launch}: {layer} {unknown}", layer.get("zero") == 3 and layer["recompute"] == "block" and layer["offload"] == "optimizer+parameters" and unknown == [], result)
+    for launch, offload in ((over, "none"), (over.replace("train.py", "--fsdp_offload_params true train.py"), "optimizer+parameters")):  # accelerate's options go over its file
+        result, layer, unknown = priced(folder, launch)
+        check(f"{launch}: {layer}", layer.get("zero") == 3 and layer.get("offload", "none") == offload, result)
+    result, layer, unknown = priced(folder, f"{TRAINER} --fsdp_config conf/fsdp.json")
+    check("a file without --fsdp", layer.get("zero") == 0 and unknown == ["fsdp_config (the Trainer reads it beside --fsdp alone)"], result)
+    result, layer, unknown = priced(folder, f"{TRAINER} --fsdp 'full_shard auto_wrap offload'")
+    check("the word offload", layer.get("offload") == "optimizer+parameters" and "offload" not in str(unknown), result)
+    (folder / "ddp.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n")
+    result, layer, unknown = priced(folder, over.replace("fsdp.yaml", "ddp.yaml") + " --fsdp 'full_shard auto_wrap'")
+    check("the Trainer shards where accelerate was not told to", layer.get("zero") == 3, result)
+    (folder / "conf" / "bad.json").write_text('{\n  "version": 2,\n  "offload_params" true\n}\n')
+    for words, message in (("--fsdp --fsdp_config conf/gone.json", "launch:1:[0-9]+: fsdp_config: the settings are in another file: conf/gone.json"), ("--fsdp_config conf/gone.json", "conf/gone.json"),
+                           ("--fsdp --fsdp_config conf/bad.json", "conf/bad.json:3:20"), ("--fsdp --fsdp_config fsdp.yaml", "fsdp_config: expected a file, NAME.json, or its settings, .*, found fsdp.yaml"),
+                           ("--fsdp --fsdp_config '{\"version\": 2,}'", "launch:1:[0-9]+: fsdp_config:1:15: "), ("--fsdp 'full_shart auto_wrap'", "fsdp: expected full_shard, .* or auto_wrap, found full_shart")):
+        expect(words, 2, message, "estimate", "--from", "accelerate-fsdp2", f"{TRAINER} {words}", "--model", folder / "config.json", "--cluster", "1x8:h100-sxm", cwd=folder)
+
+
+main(files_of_the_trainer)
