@@ -521,6 +521,20 @@ def stated_devices(folder):
             check(f"--{option} on {cluster}", result.returncode == 0 and (f"#SBATCH --{option}={asked} (line {line}: the cluster that it is priced on has {here})" in result.stderr) == (asked != here), result)
 
 
+def few_micro_batches(folder):
+    """A pipeline that is priced by few of its micro-batches takes what the simulator takes for all, also where stages hand on parts of the sequence."""
+    launch = ("--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 --group-query-attention --num-query-groups 8 --seq-length 8192 --max-position-embeddings 8192 "
+              "--micro-batch-size 1 --global-batch-size 128 --swiglu --normalization RMSNorm --bf16 --vocab-size 128256 --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
+              "--position-embedding-type rope --disable-bias-linear --untie-embeddings-and-output-weights --tensor-model-parallel-size 4 --sequence-parallel --pipeline-model-parallel-size 4 "
+              "--context-parallel-size 2 --num-layers-per-virtual-pipeline-stage 5")
+    result = run("estimate", "--from", "megatron-lm", launch, "--cluster", "8x8:h100-sxm", "-o", folder / "plan.json")
+    whole = run("simulate", folder / "plan.json", "--json")
+    said = json.loads((folder / "plan.json").read_text())["predicted"]["step_s"] if result.returncode == 0 else 0
+    took = json.loads(whole.stdout)["step_s"] if whole.returncode == 0 else 1
+    check("few were simulated", "micro-batches simulated" in result.stdout, result)
+    check(f"{said} s said, {took} s taken", abs(said / took - 1) < 0.01, whole)
+
+
 def options_beside_a_launch(folder):
     """A batch or a length that is typed goes before the launch's own, and that is said."""
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024"
@@ -555,4 +569,4 @@ def megatron_words(folder):
     check("mxfp8 on Blackwell", result.returncode == 0, result)
 
 
-main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, deepspeed_beside_the_trainer, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words, stated_devices)
+main(script_with_arguments, vocabulary_beside_a_launch, sizes_of_another_model, deepspeed_keys, deepspeed_beside_the_trainer, trainers_configurations, quantized_launches, settings_of_a_program, launches_that_shard_nothing, options_beside_a_launch, files_that_a_script_takes_in, words_from_files, names_that_are_slips, scripts_in_python, megatron_words, stated_devices, few_micro_batches)

@@ -492,12 +492,6 @@ static bool settle_whole(const struct run *run, struct search_plan *plan)
     return good && settle(run, plan->plan, plan->estimate, run->err);
 }
 
-static bool settle_plan(struct run *run, struct search_plan *plan)
-{
-    bool ended = run_stops(run) || (run->options->paced && !run->options->told);
-    return ended ? settle(run, plan->plan, plan->estimate, run->err) : settle_whole(run, plan);
-}
-
 /* Settles those that are asked for, and of others what may still be one of them. */
 bool judge_settle(struct run *run)
 {
@@ -507,7 +501,8 @@ bool judge_settle(struct run *run)
         struct search_plan *plan = &plans[i];
         if (i >= top && plan->estimate->prediction.step_ns >= plans[top - 1].estimate->prediction.step_ns)
             break;
-        if (!settle_plan(run, plan))
+        bool ended = run_stops(run) || (run->options->paced && !run->options->told);
+        if (!(ended ? settle(run, plan->plan, plan->estimate, run->err) : settle_whole(run, plan)))
             return false;
         for (struct search_plan own = *plan;
              plan > plans && own.estimate->prediction.step_ns < plan[-1].estimate->prediction.step_ns; plan--) {

@@ -132,7 +132,7 @@ const struct price_table *price_of_plan_stage(const struct price_table *table, c
     return price_of_meshes(table, table->reversed ? table->mesh_count - first - replicas : first, shape);
 }
 
-/* Prices the first layer's output, sent to a second stage by the same lowering. */
+/* Prices a layer's output, sent to a second stage by the same lowering. */
 static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
                        struct error *err)
 {

@@ -41,7 +41,7 @@ struct price_table {
     int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
     int64_t send_ns;          /* one boundary value to the next stage: the mean over a configuration's cuts (cuts.h) */
     int64_t send_ends_ns;     /* of that, cutting it into parts and gathering them, where they go so */
-    int64_t send_bytes;       /* the first layer's value, as one rank sends it; 0: not known */
+    int64_t send_bytes;       /* sample_sent_layer()'s value, as one rank sends it; 0: not known */
     int64_t norm_exchange_ns; /* once, between all ranks of the cluster; 0: nothing is clipped */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
     /* (pieces) The table of each stage where these live on different types of devices. All have the same strategies,

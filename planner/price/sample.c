@@ -37,9 +37,9 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     plan->loss_chunks = shape->loss_chunks;
     plan->bucket_bytes = shape->bucket_bytes;
     plan->clip_norm = shape->clips;
-    for (int k = 0; k < shape->stages; k++) {
-        plan->stages[k].first_layer = k;
-        plan->stages[k].layer_count = k + 1 < shape->stages ? 1 : graph->layer_count - k;
+    for (int k = 0, behind = 1 + sample_sent_layer(graph); k < shape->stages; k++) {
+        plan->stages[k].first_layer = k * behind;
+        plan->stages[k].layer_count = k + 1 < shape->stages ? behind : graph->layer_count - k * behind;
     }
     for (int l = 0; l < graph->layer_count; l++)
         plan->layers[l] = shape->layer;
@@ -583,11 +583,15 @@ int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int64_
             if (instr->op != OP_SEND || instr->micro != 0)
                 continue;
             const struct pair *pair = &s->program->pairs[instr->pair_first];
+            const struct buffer *value = &s->program->buffers[pair->source];
+            int maker = stage == 0 ? s->graph->values[value->id].producer : -1;
+            if (maker >= 0 && s->graph->segments[maker].layer != sample_sent_layer(s->graph))
+                continue; /* an earlier layer's, which skips this one */
             int64_t cut_ns = conversion_ns(s, facts, stage, OP_SLICE, pair->source),
                     gather_ns = conversion_ns(s, facts, 1 - stage, OP_ALL_GATHER, pair->destination);
             *ends_ns = max_i64(*ends_ns, cut_ns > 0 ? cut_ns + gather_ns : 0); /* forward, it may come as a sum */
             ns += stage == 0 ? cost_instr_ns(facts, s->program, stage, instr) : 0;
-            *bytes += stage == 0 ? s->program->buffers[pair->source].bytes : 0;
+            *bytes += stage == 0 ? value->bytes : 0;
         }
     return ns + *ends_ns;
 }

@@ -94,13 +94,6 @@ static bool adopt(struct run *run, const struct candidate *from, struct candidat
     return !*fits || run_add_candidate(run, c);
 }
 
-/* True when a small model's first and last layer share a weight: then more solutions are looked for, since the closed
- * form does not know what it costs to have them on two stages. */
-static bool shares(const struct run *run)
-{
-    return run->bench.chain.tied_first >= 0 && run_is_small(run);
-}
-
 /* Gives the candidate the solution of the leader, or where that does not fit one found for another schedule. */
 static bool adopt_any(struct run *run, const struct candidate *leader, struct candidate *c, bool *fits)
 {
@@ -169,7 +162,9 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return true;
     if (leader && (!promise_as(run, leader, &c) || !adopt_any(run, leader, &c, &fits)))
         return false;
-    return (fits && !shares(run)) || solve(run, &c, leader ? t->below_ns : INT64_MAX);
+    /* The closed form does not know what it costs to have layers that share a weight on two stages. */
+    bool shares = run->bench.chain.tied_first >= 0 && run_is_small(run);
+    return (fits && !shares) || solve(run, &c, leader ? t->below_ns : INT64_MAX);
 }
 
 /* Passes over candidates of this round with a longer walk than most_ns, as if they were judged. */
