@@ -42,7 +42,7 @@ bool accelerate_follow(struct accelerate_fsdp *out, struct settings *settings, c
                        struct error *err)
 {
     const struct setting *named = settings_take(settings, file_key);
-    struct settings file = { .arena = settings->arena, .name = settings->name }, under = *settings;
+    struct settings file = { .arena = settings->arena, .name = settings->name };
     bool shards = false;
     for (int i = 0; i < settings->count; i++)
         shards = shards || (!settings->list[i].word && strcmp(settings->list[i].key, "fsdp") == 0 &&
@@ -69,12 +69,7 @@ bool accelerate_follow(struct accelerate_fsdp *out, struct settings *settings, c
         if (!file.list[i].key)
             return fail_memory(err);
     }
-    if (!settings_put_over(&under, &file, err))
-        return false;
-    settings->list = under.list;
-    settings->count = under.count;
-    settings->capacity = under.capacity;
-    return true;
+    return settings_put_over(settings, &file, err);
 }
 
 /* The names of the strategies, in their order (accelerate/utils/constants.py, FSDP_SHARDING_STRATEGY), then what stands

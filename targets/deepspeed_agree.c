@@ -4,13 +4,13 @@
 #include "targets/deepspeed.h"
 #include <string.h>
 
-/* DeepSpeed's own option is deepspeed_config; the Trainer's is deepspeed; the others are accelerate's. */
-const char *const deepspeed_files[] = { "deepspeed_config_file",
-                                        "deepspeed_config.deepspeed_config_file",
-                                        "deepspeed_config",
-                                        "config_file",
-                                        "deepspeed",
-                                        NULL };
+/* First accelerate's own file, then DeepSpeed's under its own option, then under those of accelerate and the Trainer.
+ */
+const char *const deepspeed_files[] = {
+    "config_file", "deepspeed_config", "deepspeed_config_file", "deepspeed_config.deepspeed_config_file", "deepspeed",
+    NULL
+};
+static const char *const *const of_deepspeed = deepspeed_files + 1, *const *const of_arguments = deepspeed_files + 2;
 
 /* Keys of DeepSpeed's file, or of accelerate's without one, and what arguments beside it call the same. The Trainer
  * refuses what differs from its own (transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig.fill_match() and
@@ -50,8 +50,6 @@ static bool is_in_file(const struct settings *settings, const struct setting *on
 /* The last setting of one of the names that stands in a file of DeepSpeed's, or in none; NULL: there is none. */
 static const struct setting *find_last(const struct settings *settings, const char *const *names, bool in_file)
 {
-    static const char *const of_deepspeed[] = { "deepspeed_config_file", "deepspeed_config.deepspeed_config_file",
-                                                "deepspeed_config", "deepspeed", NULL };
     const struct setting *found = NULL;
     for (int i = 0; i < settings->count; i++) {
         const struct setting *one = &settings->list[i];
@@ -64,11 +62,9 @@ static const struct setting *find_last(const struct settings *settings, const ch
 /* The file in which the Trainer, or accelerate, tells DeepSpeed what to do; NULL: none was read. */
 static const char *file_told(const struct settings *settings)
 {
-    static const char *const keys[] = { "deepspeed_config_file", "deepspeed_config.deepspeed_config_file", "deepspeed",
-                                        NULL };
     for (int i = 0; i < settings->count; i++) {
         const struct setting *named = &settings->list[i];
-        for (int s = 0; s < settings->count && !named->word && settings_is_one_of(named->key, keys); s++)
+        for (int s = 0; s < settings->count && !named->word && settings_is_one_of(named->key, of_arguments); s++)
             if (settings->list[s].file && strcmp(settings->list[s].file, named->value) == 0)
                 return named->value;
     }

@@ -1,7 +1,6 @@
 /* A plan's pipeline before its walk: which pieces exchange what, and how long that takes. */
 #include "base/num.h"
 #include "planner/estimate/pipeline_parts.h"
-#include "planner/price/sample.h"
 #include <string.h>
 
 /* Times the layer's value from the maker to the reader, or its gradient back. */
@@ -13,7 +12,7 @@ static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int 
     int sender = p->pieces[back ? link->reader : link->maker].stage,
         receiver = p->pieces[back ? link->maker : link->reader].stage;
     double share = (double)layer_elements(chain->graph, layer) /
-                   (double)layer_elements(chain->graph, sample_sent_layer(chain->graph));
+                   (double)layer_elements(chain->graph, price_sent_layer(chain->graph));
     int64_t bytes = (int64_t)((double)p->table->send_bytes * share),
             ends_ns = (int64_t)((double)p->table->send_ends_ns * share);
     return cost_between_stages(p->facts, p->plan, sender, receiver, bytes).ns + ends_ns;

@@ -41,7 +41,7 @@ struct price_table {
     int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
     int64_t send_ns;          /* one boundary value to the next stage: the mean over a configuration's cuts (cuts.h) */
     int64_t send_ends_ns;     /* of that, cutting it into parts and gathering them, where they go so */
-    int64_t send_bytes;       /* sample_sent_layer()'s value, as one rank sends it; 0: not known */
+    int64_t send_bytes;       /* price_sent_layer()'s value, as one rank sends it; 0: not known */
     int64_t norm_exchange_ns; /* once, between all ranks of the cluster; 0: nothing is clipped */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
     /* (pieces) The table of each stage where these live on different types of devices. All have the same strategies,
@@ -97,6 +97,12 @@ int price_part_count(const struct price_table *table, int pieces);
 const struct price_table *price_part(const struct price_table *table, int pieces, int number);
 /* Gives what layers of the plan's stage cost. */
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);
+/* Gives the layer whose value is priced as what a stage sends: one of those that repeat, since an embedding's value may
+ * leave as a sum that is whole on each rank, where blocks hand on parts of the sequence. */
+static inline int price_sent_layer(const struct graph *graph)
+{
+    return graph->layer_count > 2 ? 1 : 0;
+}
 /* Gives what a boundary value takes from the stage to the next, by the slower end. */
 static inline int64_t price_send_ns(const struct price_table *table, int stage)
 {

@@ -37,7 +37,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     plan->loss_chunks = shape->loss_chunks;
     plan->bucket_bytes = shape->bucket_bytes;
     plan->clip_norm = shape->clips;
-    for (int k = 0, behind = 1 + sample_sent_layer(graph); k < shape->stages; k++) {
+    for (int k = 0, behind = 1 + price_sent_layer(graph); k < shape->stages; k++) {
         plan->stages[k].first_layer = k * behind;
         plan->stages[k].layer_count = k + 1 < shape->stages ? behind : graph->layer_count - k * behind;
     }
@@ -585,7 +585,7 @@ int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int64_
             const struct pair *pair = &s->program->pairs[instr->pair_first];
             const struct buffer *value = &s->program->buffers[pair->source];
             int maker = stage == 0 ? s->graph->values[value->id].producer : -1;
-            if (maker >= 0 && s->graph->segments[maker].layer != sample_sent_layer(s->graph))
+            if (maker >= 0 && s->graph->segments[maker].layer != price_sent_layer(s->graph))
                 continue; /* an earlier layer's, which skips this one */
             int64_t cut_ns = conversion_ns(s, facts, stage, OP_SLICE, pair->source),
                     gather_ns = conversion_ns(s, facts, 1 - stage, OP_ALL_GATHER, pair->destination);

@@ -40,13 +40,7 @@ const struct layer_price *sample_prices(struct sample *sample, const struct fact
 /* Makes the weights in the last prices those of all ranks over which ZeRO may shard: each has whole, without it, what
  * it does not share out as experts. */
 void sample_join_shards(struct sample *sample);
-/* Gives the layer behind which the first of two stages ends: one of those that repeat, since an embedding's value may
- * leave as a sum that is whole on each rank, where blocks hand on parts of the sequence. */
-static inline int sample_sent_layer(const struct graph *graph)
-{
-    return graph->layer_count > 2 ? 1 : 0;
-}
-/* Times what that layer sends for one micro-batch, from whole to whole; of that what cutting and gathering
+/* Times what price_sent_layer() sends for one micro-batch, from whole to whole; of that what cutting and gathering
  * it take, where it goes in parts, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int64_t *ends_ns, int64_t *bytes);
 size_t sample_bytes(const struct sample *sample);
