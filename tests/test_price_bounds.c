@@ -108,6 +108,7 @@ static void check_thrifty(const struct price_table *thrifty, const struct price_
 static void treat_alike(struct space *space, int zero)
 {
     space->zero = allowed_only(zero);
+    space->reshard = (struct allowed){ 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } };
     space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
     space->excepted = (struct allowed){ 2, { 0, INT64_C(1) << OPERATOR_core | INT64_C(1) << OPERATOR_gate } };
 }

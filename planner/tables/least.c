@@ -1,7 +1,7 @@
 /* Most configurations are ruled out by what their plans have to keep: too much, or so much that layers are computed
- * again. Neither depends on what the data-parallel lane does. So both ends of ZeRO are priced on as few ranks that
- * split the batch as a bound needs, and tell what all of its stages take on any number of them: the path no less than
- * the shorter of both; of weights, gradients and states what each stage leaves whole, and of the rest a share.
+ * again. Neither depends on what the data-parallel lane does. So both ends of ZeRO are priced on as few ranks as a
+ * bound needs, and tell what all its stages take on any number of them: the path no less than the shorter of both; of
+ * weights, gradients and states what each stage leaves whole, and of the rest a share.
  *
  * Where the table with a prefetch of one layer is known, its path and its reductions are those of any prefetch at
  * least: gathers that are not issued ahead stand on the path, and more that are issued ahead hide no better. */
@@ -23,7 +23,7 @@ static bool recompute_alike(const struct plan_layer *a, const struct plan_layer 
     return a->recompute == b->recompute && a->excepted == b->excepted;
 }
 
-/* Lists strategies of the configuration, if they differ in ZeRO and recomputation alone; else their number is 0. */
+/* Lists the configuration's strategies; none, if they differ in more than ZeRO, resharding and recomputation. */
 static bool list_strategies(const struct workbench *bench, struct arena *arena, const struct config *config,
                             struct strategy **out, int *count)
 {
@@ -32,9 +32,9 @@ static bool list_strategies(const struct workbench *bench, struct arena *arena, 
         return false;
     for (int i = *count - 1; i >= 0 && *count > 0; i--) {
         const struct plan_layer *layer = &(*out)[i].layer;
-        struct plan_layer plain = {
-            .zero = layer->zero, .recompute = layer->recompute, .slices = 1, .excepted = layer->excepted
-        };
+        struct plan_layer plain = { .zero = layer->zero, .reshard = layer->reshard, .recompute = layer->recompute };
+        plain.excepted = layer->excepted;
+        plain.slices = 1;
         memcpy(plain.dim, config->mesh.dim, sizeof plain.dim);
         if (!plan_layer_equal(layer, &plain))
             *count = 0;
@@ -80,9 +80,11 @@ static struct layer_price least_price(const struct price_table *priced, const st
 {
     int first = ends->first[strategy];
     struct layer_price least = *price_at(priced, class_index, first);
-    /* ZeRO's stage leaves this whole of what a rank has without it, and a share of the rest */
+    /* ZeRO's stage leaves this whole of what a rank has without it, and a share of the rest; the third one that keeps
+     * what it gathers, as much as the second */
     const int64_t whole[] = { least.weight_bytes, least.version_bytes + least.exchange_bytes, least.version_bytes, 0 };
-    int64_t weight_bytes = whole[layer->zero] + (least.weight_bytes - whole[layer->zero]) / shards;
+    int64_t kept = whole[layer->reshard == RESHARD_EACH_STEP ? min_int(layer->zero, 2) : layer->zero];
+    int64_t weight_bytes = kept + (least.weight_bytes - kept) / shards;
     if (layer->zero > 0 && ends->each > 1)
         price_merge(&least, price_at(priced, class_index, first + 1), false);
     return (struct layer_price){ .forward_ns = least.forward_ns,
