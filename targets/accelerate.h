@@ -31,4 +31,7 @@ bool accelerate_read_words(struct accelerate_fsdp *out, struct settings *setting
 /* Reads FSDP's settings into the launch, whose degrees are read. */
 bool accelerate_read_fsdp(struct launch_read *out, struct accelerate_fsdp *fsdp, struct settings *settings,
                           struct error *err);
+/* Takes those of FSDP's settings that change nothing of what is predicted; their number. alone: nobody shards anything,
+ * so that none of them does. */
+int accelerate_take_ignored(struct settings *settings, bool alone);
 #endif

@@ -380,8 +380,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (launch->context > 1 && said.sequence_said && said.sequence % (2 * launch->context) != 0)
         return fail(err, "%s: max_length %lld: expected a multiple of %lld, twice the context degree", settings.name,
                     (long long)said.sequence, (long long)(2 * launch->context));
-    static const char *const ignored[] = { "fsdp_config.",           "fsdp_",         "use_fsdp",
-                                           "use_parallelism_config", "downcast_bf16", NULL };
+    static const char *const ignored[] = { "use_fsdp", "use_parallelism_config", "downcast_bf16", NULL };
     if (!trainer_refuse_left(out, &settings,
                              "parallelism_config_tp_size, _cp_size, _dp_shard_size and _dp_replicate_size", err))
         return false;
@@ -391,7 +390,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     };
     bool meshed = launch->tensor > 1; /* by a script that hands accelerate's mesh to from_pretrained */
     out->beyond = fsdp.alone ? plain : out->quantizes_experts ? plain + 2 + !meshed : meshed ? tensor : NULL;
-    out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings);
+    out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings) +
+                          accelerate_take_ignored(&settings, fsdp.alone);
     static const char mesh[] = "tensor parallelism beside FSDP2 (priced as of a script that hands its mesh to "
                                "from_pretrained; the Trainer by itself lays it over all ranks)";
     static const char before[] = "mixed_precision (the Trainer's bf16 or fp16 goes before it)";

@@ -42,13 +42,12 @@ const struct setting *settings_take(struct settings *settings, const char *key)
 int settings_take_all(struct settings *settings, const char *const *prefixes)
 {
     int count = 0;
-    for (int p = 0; prefixes[p]; p++)
-        for (int i = 0; i < settings->count; i++)
-            if (!settings->list[i].taken && !settings->list[i].word && !settings->list[i].unusual &&
-                strncmp(settings->list[i].key, prefixes[p], strlen(prefixes[p])) == 0) {
-                settings->list[i].taken = true;
-                count++;
-            }
+    for (int i = 0; i < settings->count; i++)
+        if (!settings->list[i].taken && !settings->list[i].word && !settings->list[i].unusual &&
+            settings_begins_as(settings->list[i].key, prefixes)) {
+            settings->list[i].taken = true;
+            count++;
+        }
     return count;
 }
 
@@ -164,6 +163,14 @@ bool settings_is_one_of(const char *value, const char *const *words)
 {
     for (; *words; words++)
         if (strcasecmp(value, *words) == 0)
+            return true;
+    return false;
+}
+
+bool settings_begins_as(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strncmp(text, *words, strlen(*words)) == 0)
             return true;
     return false;
 }

@@ -69,6 +69,8 @@ bool settings_read_beside(struct settings *settings, const struct setting *named
 
 /* Whether the value is one of the words (NULL-terminated), whatever the case. */
 bool settings_is_one_of(const char *value, const char *const *words);
+/* Whether the text begins as one of the words (NULL-terminated) does. */
+bool settings_begins_as(const char *text, const char *const *words);
 
 /* Whether the value is true or false, or another word of the formats for it. */
 bool settings_truth(bool *out, const char *value);

@@ -345,14 +345,6 @@ bool trainer_split_words(struct settings *settings, struct error *err)
     return true;
 }
 
-static bool begins_with_one_of(const char *text, const char *const *words)
-{
-    for (; *words; words++)
-        if (strncmp(text, *words, strlen(*words)) == 0)
-            return true;
-    return false;
-}
-
 bool trainer_shards_nothing(const struct settings *settings)
 {
     static const char *const sharding[] = { "fsdp",          "use_fsdp",          "parallelism_config",
@@ -362,7 +354,7 @@ bool trainer_shards_nothing(const struct settings *settings)
     bool of_trainer = false;
     for (int i = 0; i < settings->count; i++) {
         const struct setting *one = &settings->list[i];
-        bool shards = begins_with_one_of(one->key, sharding) || strstr(one->key, "deepspeed");
+        bool shards = settings_begins_as(one->key, sharding) || strstr(one->key, "deepspeed");
         if ((shards && !settings_is_nothing(one->value)) || (one->word && strstr(one->value, "deepspeed")))
             return false;
         of_trainer = of_trainer || settings_is_one_of(one->key, batches);
@@ -389,103 +381,6 @@ bool trainer_read_type(struct settings *settings, const char *own, const char *o
                             type->value, target);
     return setting_fail(settings, type, err, "expected %s, or %s, which --from %s reads; found %.80s", own, other,
                         target, type->value);
-}
-
-/* Of LLaMA-Factory and axolotl, what is priced: another stage runs other models beside, and sequences that are not
- * packed are padded or short. */
-static const struct {
-    const char *key;
-    const char *const *values;
-} priced[] = {
-    { "stage", SETTING_WORDS("sft", "pt") },
-    { "finetuning_type", SETTING_WORDS("full", "lora") },
-    { "packing", SETTING_WORDS("true") },
-    { "sample_packing", SETTING_WORDS("true") },
-    { "flash_attn", SETTING_WORDS("auto", "fa2", "fa3", "sdpa") },
-    { "flash_attention", SETTING_WORDS("true") },
-    { "attn_implementation", SETTING_WORDS("flash_attention_2", "flash_attention_3", "sdpa") },
-};
-
-int trainer_take_ignored(struct settings *settings)
-{
-    static const char *const whole[] = { "stage",
-                                         "template",
-                                         "packing",
-                                         "sample_packing",
-                                         "flash_attn",
-                                         "flash_attention",
-                                         "attn_implementation",
-                                         "finetuning_type",
-                                         "tf32",
-                                         NULL };
-    static const char *const ignored[] = { "model",
-                                           "output_dir",
-                                           "max_steps",
-                                           "num_train_epochs",
-                                           "learning_rate",
-                                           "warmup",
-                                           "lr_scheduler",
-                                           "weight_decay",
-                                           "logging",
-                                           "report_to",
-                                           "save_",
-                                           "eval_",
-                                           "seed",
-                                           "dataset",
-                                           "dataloader",
-                                           "machine_rank",
-                                           "node_rank",
-                                           "main_process",
-                                           "master_",
-                                           "rdzv_",
-                                           "hostfile",
-                                           "same_network",
-                                           "num_machines",
-                                           "compute_environment",
-                                           "debug",
-                                           "main_training_function",
-                                           "accelerator_config",
-                                           "enable_cpu_affinity",
-                                           "tpu_",
-                                           "use_cpu",
-                                           "bf16",
-                                           "fp16",
-                                           "trust_remote_code",
-                                           "base_model",
-                                           "tokenizer",
-                                           "special_tokens",
-                                           "chat_template",
-                                           "do_",
-                                           "max_samples",
-                                           "num_epochs",
-                                           "val_",
-                                           "test_",
-                                           "saves_per_epoch",
-                                           "evals_per_epoch",
-                                           "overwrite_",
-                                           "preprocessing_num_workers",
-                                           "plot_loss",
-                                           "ddp_timeout",
-                                           "resume_from_checkpoint",
-                                           "run_name",
-                                           "wandb_",
-                                           "hub_",
-                                           "pad_to_sequence_len",
-                                           "gradient_checkpointing_kwargs",
-                                           "use_reentrant",
-                                           "strict",
-                                           NULL };
-    for (size_t i = 0; i < sizeof priced / sizeof *priced; i++)
-        settings_keep_unusual(settings, priced[i].key, priced[i].values);
-    int taken = settings_take_all(settings, ignored);
-    for (int i = 0; i < settings->count; i++) {
-        struct setting *one = &settings->list[i];
-        if (!one->taken && !one->word && !one->unusual && settings_is_one_of(one->key, whole)) {
-            one->taken = true;
-            taken++;
-        }
-    }
-    return taken;
 }
 
 bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context)

@@ -9,11 +9,11 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_
 TRAINER = "torchrun --nproc_per_node 8 train.py --bf16 --per_device_train_batch_size 1 --gradient_accumulation_steps 1 --max_length 512"
 
 
-def priced(folder, launch, cluster="1x8:h100-sxm"):
+def priced(folder, launch, cluster="1x8:h100-sxm", target="accelerate-fsdp2"):
     """The result, its plan's first layer, and what was not understood."""
     model = folder / "config.json"
     model.write_text(json.dumps(CONFIG))
-    result = run("estimate", "--from", "accelerate-fsdp2", launch, "--model", model, "--cluster", cluster, "--json", cwd=folder)
+    result = run("estimate", "--from", target, launch, "--model", model, "--cluster", cluster, "--json", cwd=folder)
     said = json.loads(result.stdout) if result.returncode in (0, 3) else {"decisions": {"layers": [{}]}, "launch": {"not_understood": None}}
     return result, said["decisions"]["layers"][0], said["launch"]["not_understood"]
 
@@ -49,4 +49,20 @@ def files_of_the_trainer(folder):
         expect(words, 2, message, "estimate", "--from", "accelerate-fsdp2", f"{TRAINER} {words}", "--model", folder / "config.json", "--cluster", "1x8:h100-sxm", cwd=folder)
 
 
-main(files_of_the_trainer)
+def keys_of_sections(folder):
+    """A key that a section should not have, and one whose value has no price, is told with its place; what changes nothing is not."""
+    (folder / "keys.yaml").write_text("distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_reshard_after_foward: false\n"
+                                      "  fsdp_state_dict_type: SHARDED_STATE_DICT\n  fsdp_use_orig_params: true\n  fsdp_backward_prefetch: BACKWARD_POST\n  frobnicate: 5\n  fsdp_ignored_modules: null\n  fsdp_cpu_offload_pin_memory: true\n"
+                                      "accelerator_config:\n  even_batches: false\n  split_batches: true\nmodel_init_kwargs:\n  dtype: float16\n")
+    result, layer, unknown = priced(folder, "accelerate launch --config_file keys.yaml train.py --per_device_train_batch_size 1 --max_length 512")
+    check(f"keys: {unknown}", unknown == ["fsdp_config.fsdp_reshard_after_foward = false", "fsdp_backward_prefetch = BACKWARD_POST", "fsdp_config.frobnicate = 5", "accelerator_config.split_batches = true", "model_init_kwargs.dtype = float16"],
+          result)
+    (folder / "plain.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n  fsdp_surprise: 1\n")
+    result, layer, unknown = priced(folder, "accelerate launch --config_file plain.yaml train.py --per_device_train_batch_size 1 --max_length 512")
+    check(f"nobody shards: {unknown}", layer.get("zero") == 0 and unknown == ["fsdp_config.fsdp_surprise = 1"], result)
+    (folder / "zero.yaml").write_text("distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 2\n  zero3_init_flag: false\n  zero3_surprise: 1\n")
+    result, layer, unknown = priced(folder, "accelerate launch --config_file zero.yaml train.py --per_device_train_batch_size 1 --max_length 512", target="deepspeed")
+    check(f"DeepSpeed's section: {unknown}", layer.get("zero") == 2 and unknown == ["deepspeed_config.zero3_surprise = 1"], result)
+
+
+main(files_of_the_trainer, keys_of_sections)

@@ -172,7 +172,8 @@ START_TEST(files_of_users_are_read)
     r = read_text(accelerate, &arena, "axolotl.yaml",
                   "context_parallel_size: 4\nnum_processes: 16\nfsdp_version: 2\nfsdp_config:\n  a: true\n");
     ck_assert(r.launch.context == 4 && r.launch.data == 4 && r.devices == 16);
-    ck_assert_int_eq(r.unknown_count, 0);
+    ck_assert_int_eq(r.unknown_count, 1);
+    ck_assert_str_eq(r.unknown[0], "fsdp_config.a = true");
     arena_free(&arena);
 }
 END_TEST
