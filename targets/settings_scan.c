@@ -158,3 +158,68 @@ bool scan_expression(struct scan *scan, const char *stops)
         return fail_memory(scan->err);
     return true;
 }
+
+bool scan_path_add(struct scan_path *path, const char *name, size_t length)
+{
+    if (path->length + length + 2 > sizeof path->name)
+        return false;
+    if (path->length > 0)
+        path->name[path->length++] = '.';
+    memcpy(path->name + path->length, name, length);
+    path->length += length;
+    path->name[path->length] = '\0';
+    return true;
+}
+
+static bool is_key(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+bool scan_key(struct scan *scan, struct scan_path *path)
+{
+    do {
+        scan_blanks(scan);
+        const char *from = scan->at;
+        size_t length;
+        if (scan_peek(scan) == '"' || scan_peek(scan) == '\'') {
+            scan->buffer.length = 0;
+            if (!scan_string(scan, scan_peek(scan) == '"'))
+                return false;
+            from = scan->buffer.data;
+            length = scan->buffer.length;
+        } else {
+            while (is_key(scan_peek(scan)))
+                scan->at++;
+            length = (size_t)(scan->at - from);
+        }
+        if (length == 0)
+            return scan_fail(scan, "expected a key, found \"%.1s\"", scan->at < scan->end ? scan->at : "");
+        if (!scan_path_add(path, from, length))
+            return scan_fail(scan, "expected a key of less than %d bytes, found more", SCAN_KEY_BYTES);
+        scan_blanks(scan);
+    } while (scan_takes(scan, "."));
+    return true;
+}
+
+bool scan_ends_line(struct scan *scan)
+{
+    scan_blanks(scan);
+    if (scan_peek(scan) == '#')
+        scan_line_end(scan);
+    if (scan->at < scan->end && scan_peek(scan) != '\n')
+        return scan_fail(scan, "expected the end of the line, found \"%.1s\"", scan->at);
+    scan_next(scan);
+    return true;
+}
+
+bool scan_add_new(struct scan *scan, int first, const struct scan_path *path, int line, int column)
+{
+    struct settings *settings = scan->settings;
+    for (int i = first; i < settings->count; i++)
+        if (strcmp(settings->list[i].key, path->name) == 0)
+            return fail(scan->err, "%s:%d:%d: %s: expected each key once, found it also in line %d", settings->name,
+                        line, column, path->name, settings->list[i].line);
+    return settings_add(settings, path->name, path->length, scan->buffer.data ? scan->buffer.data : "",
+                        scan->buffer.length, line, column, scan->err);
+}

@@ -35,4 +35,18 @@ bool scan_string(struct scan *scan, bool escapes);
 /* An expression up to one of the stops or the end of the line outside of all brackets, trimmed, without comments and
  * line breaks, into the buffer. A string that is all of it is unquoted. */
 bool scan_expression(struct scan *scan, const char *stops);
+
+/* A key with those of the sections around it, joined by dots. */
+enum { SCAN_KEY_BYTES = 512 };
+struct scan_path {
+    char name[SCAN_KEY_BYTES];
+    size_t length;
+};
+bool scan_path_add(struct scan_path *path, const char *name, size_t length); /* false: it has not so much room */
+/* Bare or quoted names joined by dots, which stand here, and blanks behind them; adds them to the path. */
+bool scan_key(struct scan *scan, struct scan_path *path);
+/* Goes over the end of the line, before which is nothing but a comment. */
+bool scan_ends_line(struct scan *scan);
+/* Adds what is in the buffer, unless the key stands there already, from setting `first` on. */
+bool scan_add_new(struct scan *scan, int first, const struct scan_path *path, int line, int column);
 #endif

@@ -215,6 +215,20 @@ static const struct {
       "6 processes: expected a multiple of tensor 1 x context 4" },
     { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nexpert_parallel_size: 4\n",
       "a.yaml:3:1: expert_parallel_size: expected 1, found 4: degrees of this target are parallelism_config_tp_size" },
+    { "a.yaml", "fsdp_config: {fsdp_version: 2,\n  fsdp_offload_params: 3}\n",
+      "a.yaml:2:3: fsdp_offload_params: expected true or false, found 3" },
+    { "a.yaml", "a: 1\nfsdp_config: {fsdp_version: 2, b: [1, 2}\n", "a.yaml:2:40: expected , or ], found \"}\"" },
+    { "a.yaml", "fsdp_config: {fsdp_version: 2,\n  b: 1\nc: 3\n", "a.yaml:3:2: expected , or }, found \":\"" },
+    { "a.yaml", "fsdp_config: {fsdp_version: 2,\n", "a.yaml:1:14: expected } for this bracket, found the end" },
+    { "a.yaml", "fsdp_config: {fsdp_version:2}\n", "a.yaml:1:27: expected a blank behind the : of a key" },
+    { "a.yaml", "fsdp_config: {fsdp_version}\n", "a.yaml:1:27: expected : behind the key" },
+    { "a.yaml", "fsdp_config: {, a: 1}\n", "a.yaml:1:15: expected a key or }, found \",\"" },
+    { "a.yaml", "fsdp_config: {a: b: 1}\n", "a.yaml:1:19: expected , or }, found \":\"" },
+    { "a.yaml", "fsdp_config: {a: 1} b\n", "a.yaml:1:21: expected the end of the line, found \"b\"" },
+    { "a.yaml", "fsdp_config: {a: 1, a: 2}\n", "a.yaml:1:21: fsdp_config.a: expected each key once" },
+    { "a.yaml", "fsdp_config: {a: *x}\n", "a.yaml:1:18: expected a value, found \"*\": anchors" },
+    { "a.yaml", "a: {{ b }}\n", "a.yaml:1:5: expected a key, found \"{\"" },
+    { "a.yaml", "[a, b]\n", "expected a key before a list" },
     { "a.sh", "accelerate launch --config_file x.yaml train.py\n", "the settings are in x.yaml: read it" },
     { "a.sh", "torchrun train.py --fsdp --fsdp_config x.json\n", "the settings are in x.json: read it" },
     { "a.sh", "torchrun train.py \\\n  --fsdp_config '{\"version\": }'\n", "a.sh:2:3: fsdp_config:1:13: expected a JSON value" },
@@ -257,6 +271,44 @@ START_TEST(rules_refuse_by_name)
     l.context = 2;
     l.context_dimension = DIM_cp_gather;
     check_unfused(accelerate, "cp-attention", l);
+}
+END_TEST
+
+/* Mappings and lists in brackets say what they say by indentation. */
+START_TEST(flows_are_read_as_blocks)
+{
+    static const char *const texts[] = {
+        "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n"
+        "  fsdp_offload_params: true\n  surprise: a b\nparallelism_config:\n"
+        "  parallelism_config_dp_replicate_size: 2\n  parallelism_config_dp_shard_size: 4\n"
+        "datasets:\n  - path: x\nlist: [a, 'b, c']\nodd:\n  deep:\n    one: 1\n  none: {}\n",
+        "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\n"
+        "fsdp_config: {fsdp_version: 2, fsdp_offload_params: true, surprise: a b}\n"
+        "parallelism_config: { parallelism_config_dp_replicate_size: 2, parallelism_config_dp_shard_size: 4, }\n"
+        "datasets: [{path: x, type: y}, {path: z}]\nlist: [a, 'b, c']\nodd: {deep: {one: 1}, none: {}}\n",
+        "{distributed_type: FSDP, mixed_precision: bf16, num_processes: 8, # FSDP\n"
+        " \"fsdp_config\": {\"fsdp_version\":2, 'fsdp_offload_params' : true,\n    surprise: a\n      b, empty: },\n"
+        " parallelism_config: {\n  parallelism_config_dp_replicate_size: 2,\n"
+        "  parallelism_config_dp_shard_size: 4},\n datasets: [x, [{path: x}]],\n list: [a, 'b, c'],\n"
+        " odd: {deep: {one: 1}, none: {}}}\n",
+        "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n"
+        "  {fsdp_version: 2, fsdp_offload_params: true, surprise: a b}\nparallelism_config:\n"
+        "  parallelism_config_dp_replicate_size: 2\n  parallelism_config_dp_shard_size: 4\n"
+        "datasets:\n  - {path: x, type: y}\n  - {path: z, type: y}\nlist:\n  [a, 'b, c']\nodd:\n  deep: {one: 1}\n"
+        "  none: {}\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct arena arena = { 0 };
+        struct launch_read r = read_text(accelerate, &arena, "a.yaml", texts[i]);
+        ck_assert(r.launch.data == 8 && r.launch.shard_group == 4 && r.launch.zero == 3 && r.devices == 8);
+        ck_assert_int_eq(r.launch.offload, OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS);
+        ck_assert_int_eq(r.unknown_count, 4);
+        ck_assert_str_eq(r.unknown[0], "fsdp_config.surprise = a b");
+        ck_assert_str_eq(r.unknown[1], "list = [a, 'b, c']");
+        ck_assert_str_eq(r.unknown[2], "odd.deep.one = 1");
+        ck_assert_str_eq(r.unknown[3], "odd.none = {}");
+        arena_free(&arena);
+    }
 }
 END_TEST
 
@@ -357,6 +409,7 @@ static Suite *target_accelerate_suite(void)
     CHECK_ADD(s, files_of_users_are_read);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
+    CHECK_ADD(s, flows_are_read_as_blocks);
     CHECK_ADD(s, precisions_are_the_trainers);
     CHECK_ADD(s, methods_beside_fine_tuning_are_refused);
     return s;
