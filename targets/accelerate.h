@@ -15,6 +15,8 @@ struct accelerate_fsdp {
     int strategy;         /* that these name; -1: none */
     bool offload;         /* they say that shards lie on hosts */
     bool by_switch_alone; /* they are no more than a switch, as transformers 5 has it */
+    bool shards_nothing;  /* FSDP 1's NO_SHARD: each rank has all weights, too */
+    bool keeps_gathered;  /* FSDP 1's SHARD_GRAD_OP: weights are gathered once a step, however many micro-batches */
     int note_count;       /* of what is priced otherwise than it is said */
     const char *notes[ACCELERATE_NOTES];
 };

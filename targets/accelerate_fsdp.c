@@ -133,17 +133,12 @@ bool accelerate_read_words(struct accelerate_fsdp *out, struct settings *setting
     return true;
 }
 
-/* FSDP 1 shards the same weights as FSDP 2, of a block together, and is priced so where it shards all of them
- * (accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin; torch/distributed/fsdp/api.py, ShardingStrategy).
- */
-static bool read_first_fsdp(struct settings *settings, int trainers, bool said, struct error *err)
+/* FSDP 1 shards the same weights as FSDP 2, of a block together, and is priced so (accelerate/utils/dataclasses.py,
+ * FullyShardedDataParallelPlugin; torch/distributed/fsdp/api.py, ShardingStrategy). */
+static bool read_strategy(int *out, struct settings *settings, int trainers, bool said, struct error *err)
 {
     static const char *const strategies[] = { "FULL_SHARD",   "1", "SHARD_GRAD_OP",      "2", "NO_SHARD", "3",
-                                              "HYBRID_SHARD", "4", "HYBRID_SHARD_ZERO2", "5", NULL },
-                             *const instead[] = { NULL, "cleave estimate MODEL --framework accelerate-fsdp2 --zero 2",
-                                                  "cleave estimate MODEL --framework accelerate-fsdp2 --zero 0",
-                                                  "fsdp_version 2 with parallelism_config_dp_replicate_size",
-                                                  "fsdp_version 2 with parallelism_config_dp_replicate_size" };
+                                              "HYBRID_SHARD", "4", "HYBRID_SHARD_ZERO2", "5", NULL };
     int strategy = 0;
     bool has_strategy;
     const struct settings_option options[] = {
@@ -152,14 +147,50 @@ static bool read_first_fsdp(struct settings *settings, int trainers, bool said, 
     };
     if (!settings_read(settings, options, sizeof options / sizeof *options, err))
         return false;
-    strategy = trainers >= 0 ? 2 * trainers : strategy;
-    has_strategy = has_strategy || trainers >= 0;
-    if (!has_strategy)
-        return fail(err, "%s: fsdp_version: expected 2, or 1 with fsdp_sharding_strategy FULL_SHARD; found %s",
-                    settings->name, said ? "1" : "none, which is 1");
-    const char *other = instead[strategy / 2];
-    return !other || fail(err, "%s: fsdp_sharding_strategy: expected FULL_SHARD, found %s: use %s", settings->name,
-                          strategies[strategy / 2 * 2], other);
+    *out = trainers >= 0 ? trainers : strategy / 2;
+    return has_strategy || trainers >= 0 ||
+           fail(err, "%s: fsdp_version: expected 2, or 1 with fsdp_sharding_strategy FULL_SHARD; found %s",
+                settings->name, said ? "1" : "none, which is 1");
+}
+
+/* Groups of shards are nodes, of which each has all weights (torch/distributed/fsdp/_init_utils.py,
+ * _init_process_group_for_hybrid_shard). */
+static bool shard_over_nodes(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    struct launch *launch = &out->launch;
+    int64_t machines = 0, each = out->place.node_devices;
+    const struct settings_option option = { "num_machines", .integer = &machines, .least = 1, .most = MOST_DEGREE };
+    if (!settings_read(settings, &option, 1, err))
+        return false;
+    if (launch->context > 1 || launch->tensor > 1 || launch->shard_group > 0)
+        return fail(
+            err,
+            "%s: fsdp_sharding_strategy HYBRID_SHARD: expected no parallelism_config beside it, which accelerate "
+            "takes with fsdp_version 2 alone",
+            settings->name);
+    if (each == 0 && machines > 0)
+        each = out->devices / machines;
+    if (each == 0)
+        return fail(err,
+                    "%s: fsdp_sharding_strategy HYBRID_SHARD shards over the devices of a node: expected num_processes "
+                    "and num_machines, or --cluster, which say how many these are",
+                    settings->name);
+    launch->shard_group = launch->data == 0 || launch->data > each ? each : 0;
+    return true;
+}
+
+/* What FSDP 1's strategy makes of the launch. */
+static bool apply_strategy(struct launch_read *out, struct accelerate_fsdp *fsdp, int strategy,
+                           struct settings *settings, struct error *err)
+{
+    if (strategy == NO_SHARD) { /* gradients are summed as they are else reduced to shards, block by block */
+        fsdp->shards_nothing = true;
+        out->launch.zero = 0;
+    }
+    /* Weights stay gathered between micro-batches, whose gradients are not yet exchanged
+     * (torch/distributed/fsdp/_runtime_utils.py, _should_free_in_backward; accelerate/accelerator.py, accumulate). */
+    fsdp->keeps_gathered = strategy == SHARD_GRAD_OP || strategy == HYBRID_SHARD_ZERO2;
+    return (strategy != HYBRID_SHARD && strategy != HYBRID_SHARD_ZERO2) || shard_over_nodes(out, settings, err);
 }
 
 bool accelerate_read_fsdp(struct launch_read *out, struct accelerate_fsdp *fsdp, struct settings *settings,
@@ -182,9 +213,16 @@ bool accelerate_read_fsdp(struct launch_read *out, struct accelerate_fsdp *fsdp,
     }
     if (!settings_read(settings, &kind, 1, err))
         return false;
+    int strategy = FULL_SHARD;
     bool first = said ? version == 1 : !fsdp->by_switch_alone; /* which transformers 5 has, and takes for FSDP 2 */
-    size_t passed = first ? 1 : 0; /* FSDP 1 has a strategy's name there, which read_first_fsdp() reads */
-    if ((first && !read_first_fsdp(settings, fsdp->strategy, said, err)) ||
+    size_t passed = first ? 1 : 0;                /* FSDP 1 has a strategy's name there, which read_strategy() reads */
+    if (!first && fsdp->strategy > SHARD_GRAD_OP) /* transformers/training_args.py, _apply_legacy_fsdp_to_config */
+        return fail(err,
+                    "%s: fsdp: expected full_shard or shard_grad_op with fsdp_version 2, found %s: write version 1",
+                    settings->name, words[fsdp->strategy]);
+    reshard = fsdp->strategy != SHARD_GRAD_OP;
+    if ((first && (!read_strategy(&strategy, settings, fsdp->strategy, said, err) ||
+                   !apply_strategy(out, fsdp, strategy, settings, err))) ||
         !settings_read(settings, options + passed, sizeof options / sizeof *options - passed, err))
         return false;
     const struct setting *wrap = settings_take(settings, "fsdp_auto_wrap_policy");
@@ -195,6 +233,7 @@ bool accelerate_read_fsdp(struct launch_read *out, struct accelerate_fsdp *fsdp,
         return setting_fail(settings, wrap, err,
                             "expected TRANSFORMER_BASED_WRAP: other units than blocks are not planned");
     offload = offload || fsdp->offload;
+    reshard = first ? !fsdp->keeps_gathered : reshard;
     launch->reshard = reshard || launch->zero == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
     launch->recompute = again ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     launch->offload = (keep ? OFFLOAD_ACTIVATIONS : 0) | (offload ? OFFLOAD_OPTIMIZER | OFFLOAD_PARAMETERS : 0);

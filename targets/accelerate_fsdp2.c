@@ -326,6 +326,35 @@ static bool names_one_file(const char *text, size_t length)
     return file && !memchr(text, '\n', (size_t)(end - text)) && !memchr(text, ':', (size_t)(file - text));
 }
 
+/* Rules that it need not keep. Where nothing is shared out few are asked, and whoever quantizes experts, as axolotl
+ * does, does so by itself. */
+static bool add_beyond(struct launch_read *out, struct arena *arena, const struct accelerate_fsdp *fsdp, bool meshed,
+                       struct error *err)
+{
+    bool whole = fsdp->alone || fsdp->shards_nothing;
+    const struct {
+        const char *rule;
+        bool beyond;
+    } rules_beyond[] = {
+        { "zero", whole },
+        { "fsdp-units", whole },
+        { "no-tp", whole || meshed },
+        { "quantized", whole || out->quantizes_experts },
+        { "reshard", fsdp->keeps_gathered },
+    };
+    enum { RULES = sizeof rules_beyond / sizeof *rules_beyond };
+    const char **names = arena_alloc(arena, RULES + 1, sizeof *names);
+    int count = 0;
+    if (!names)
+        return fail_memory(err);
+    for (int i = 0; i < RULES; i++)
+        if (rules_beyond[i].beyond)
+            names[count++] = rules_beyond[i].rule;
+    names[count] = NULL;
+    out->beyond = count > 0 ? names : NULL;
+    return true;
+}
+
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
@@ -384,12 +413,9 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!trainer_refuse_left(out, &settings,
                              "parallelism_config_tp_size, _cp_size, _dp_shard_size and _dp_replicate_size", err))
         return false;
-    /* Nothing is shared out, and whoever quantizes experts, as axolotl does, does so by itself. */
-    static const char *const plain[] = { "zero", "fsdp-units", "no-tp", "quantized", NULL }, *const tensor[] = {
-        "no-tp", NULL
-    };
     bool meshed = launch->tensor > 1; /* by a script that hands accelerate's mesh to from_pretrained */
-    out->beyond = fsdp.alone ? plain : out->quantizes_experts ? plain + 2 + !meshed : meshed ? tensor : NULL;
+    if (!add_beyond(out, arena, &fsdp, meshed, err))
+        return false;
     out->ignored_count += settings_take_all(&settings, ignored) + trainer_take_ignored(&settings) +
                           accelerate_take_ignored(&settings, fsdp.alone);
     static const char mesh[] = "tensor parallelism beside FSDP2 (priced as of a script that hands its mesh to "

@@ -188,9 +188,12 @@ static const struct {
     { "a.yaml", "fsdp_config:\n  fsdp_version: 1\n", "fsdp_version: expected 2, or 1 with" },
     { "a.yaml", "fsdp_config:\n", "fsdp_sharding_strategy FULL_SHARD; found none, which is 1" },
     { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: some\n", "fsdp_sharding_strategy: expected" },
-    { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: 2\n", "expected FULL_SHARD, found SHARD_GRAD_OP: use cleave" },
-    { "a.yaml", "fsdp_config:\n  fsdp_reshard_after_forward: NO_SHARD\n", "--framework accelerate-fsdp2 --zero 0" },
-    { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n", "parallelism_config_dp_replicate_size" },
+    { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n",
+      "HYBRID_SHARD shards over the devices of a node: expected num_processes and num_machines, or --cluster" },
+    { "a.yaml", "fsdp_config:\n  fsdp_sharding_strategy: 4\nparallelism_config:\n  parallelism_config_cp_size: 2\n",
+      "HYBRID_SHARD: expected no parallelism_config beside it" },
+    { "a.yaml", "fsdp: hybrid_shard auto_wrap\nfsdp_config:\n  fsdp_version: 2\n",
+      "fsdp: expected full_shard or shard_grad_op with fsdp_version 2, found hybrid_shard: write version 1" },
     { "a.yaml", "a: &x 1\n", "a.yaml:1:4: expected a value, found \"&\"" },
     { "a.yaml", "a: 1\na: 2\n", "a.yaml:2:1: a: expected each key once, found it also in line 1" },
     { "a.yaml", "\ta: 1\n", "a.yaml:1:1: expected spaces before a key, found a tab" },
@@ -271,6 +274,44 @@ START_TEST(rules_refuse_by_name)
     l.context = 2;
     l.context_dimension = DIM_cp_gather;
     check_unfused(accelerate, "cp-attention", l);
+}
+END_TEST
+
+/* Strategies of FSDP 1 are ZeRO's stages, and groups of shards that are nodes. */
+START_TEST(strategies_are_read)
+{
+    static const struct {
+        const char *text;
+        int64_t node_devices;
+        int zero, reshard, group;
+        const char *beyond;
+    } cases[] = {
+        { "fsdp_sharding_strategy: FULL_SHARD", 0, 3, RESHARD_EACH_PASS, 0, NULL },
+        { "fsdp_sharding_strategy: SHARD_GRAD_OP", 0, 3, RESHARD_EACH_STEP, 0, "reshard" },
+        { "fsdp_sharding_strategy: 2", 0, 3, RESHARD_EACH_STEP, 0, "reshard" },
+        { "fsdp_reshard_after_forward: NO_SHARD", 0, 0, RESHARD_EACH_PASS, 0, "zero" },
+        { "fsdp_sharding_strategy: HYBRID_SHARD\nnum_machines: 4", 0, 3, RESHARD_EACH_PASS, 8, NULL },
+        { "fsdp_sharding_strategy: HYBRID_SHARD\nnum_machines: 1", 0, 3, RESHARD_EACH_PASS, 0, NULL },
+        { "fsdp_sharding_strategy: HYBRID_SHARD", 4, 3, RESHARD_EACH_PASS, 4, NULL },
+        { "fsdp_sharding_strategy: HYBRID_SHARD_ZERO2", 8, 3, RESHARD_EACH_STEP, 8, "reshard" },
+        { "fsdp: hybrid_shard_zero2 auto_wrap", 8, 3, RESHARD_EACH_STEP, 8, "reshard" },
+        { "fsdp: no_shard auto_wrap", 8, 0, RESHARD_EACH_PASS, 0, "zero" },
+        { "fsdp: shard_grad_op auto_wrap\nfsdp_version: 2", 8, 3, RESHARD_EACH_STEP, 0, NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct error err = { 0 };
+        char text[256];
+        struct launch_read r = { .place = { .node_devices = cases[i].node_devices } };
+        snprintf(text, sizeof text, "num_processes: 32\nper_device_train_batch_size: 1\n%s\n", cases[i].text);
+        ck_assert_msg(accelerate->read(&r, &arena, "a.yaml", text, strlen(text), &err), "%s", err.message);
+        ck_assert_msg(r.launch.data == 32 && r.launch.zero == cases[i].zero && r.launch.reshard == cases[i].reshard &&
+                          r.launch.shard_group == cases[i].group && r.launch.bucket_bytes == INT64_C(1) << 40,
+                      "%s: ZeRO %lld, reshard %lld, groups of %lld", cases[i].text, (long long)r.launch.zero,
+                      (long long)r.launch.reshard, (long long)r.launch.shard_group);
+        ck_assert_pstr_eq(r.beyond ? r.beyond[0] : NULL, cases[i].beyond);
+        arena_free(&arena);
+    }
 }
 END_TEST
 
@@ -409,6 +450,7 @@ static Suite *target_accelerate_suite(void)
     CHECK_ADD(s, files_of_users_are_read);
     CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
     CHECK_ADD(s, rules_refuse_by_name);
+    CHECK_ADD(s, strategies_are_read);
     CHECK_ADD(s, flows_are_read_as_blocks);
     CHECK_ADD(s, precisions_are_the_trainers);
     CHECK_ADD(s, methods_beside_fine_tuning_are_refused);
