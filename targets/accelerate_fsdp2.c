@@ -8,6 +8,7 @@
 #include "targets/trainer.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static bool no_tensor_degree(const struct launch *launch, const struct launch_context *context)
 {
@@ -355,6 +356,19 @@ static bool add_beyond(struct launch_read *out, struct arena *arena, const struc
     return true;
 }
 
+/* DeepSpeed's launches, whatever accelerate's file has for processes alone. */
+static bool refuse_deepspeed(const struct settings *settings, struct error *err)
+{
+    const struct setting *named = trainer_says_deepspeed(settings);
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        if ((strcmp(one->key, "distributed_type") == 0 && strcasecmp(one->value, "FSDP") == 0) ||
+            (strcmp(one->key, "use_fsdp") == 0 && settings_is_true(one->value)))
+            return true;
+    }
+    return !named || setting_fail(settings, named, err, "DeepSpeed shards, not FSDP: --from deepspeed reads it");
+}
+
 static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err)
 {
@@ -381,8 +395,8 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     if (!trainer_split_words(&settings, err) || !settings_follow(&settings, files, out->beside, err) ||
         !trainer_refuse_methods(&settings, err) ||
         !trainer_read_type(&settings, "FSDP", "DEEPSPEED", "deepspeed", &fsdp.alone, err) ||
-        !accelerate_follow(&fsdp, &settings, out->beside, err) || !accelerate_name_keys(&settings, err) ||
-        !accelerate_read_words(&fsdp, &settings, err))
+        !refuse_deepspeed(&settings, err) || !accelerate_follow(&fsdp, &settings, out->beside, err) ||
+        !accelerate_name_keys(&settings, err) || !accelerate_read_words(&fsdp, &settings, err))
         return false;
     fsdp.alone = !fsdp.by_trainer && (fsdp.alone || trainer_shards_nothing(&settings));
     if (!trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||

@@ -454,7 +454,9 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
           : yaml ? settings_read_yaml(&settings, text, length, err)
                  : settings_read_flags(&settings, text, length, err)))
         return false;
-    if (!trainer_split_words(&settings, err) || !settings_follow(&settings, deepspeed_files, out->beside, err) ||
+    static const char *const of_accelerate[] = { "config_file", NULL }; /* beside which the Trainer names its own */
+    if (!trainer_split_words(&settings, err) || !settings_follow(&settings, of_accelerate, out->beside, err) ||
+        !settings_follow(&settings, deepspeed_files, out->beside, err) ||
         !trainer_refuse_methods(&settings, err) || !deepspeed_name_keys(&settings, err))
         return false;
     bool clips = false, open = drop_auto(&settings, out->device_name, &clips);
@@ -471,8 +473,10 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
         { "gradient_clipping", .real = &clip, .said = &clip_said },
         { "deepspeed_config.gradient_clipping", .real = &clip, .said = &clip_said },
     };
+    bool alone; /* by accelerate, which the Trainer then tells to start DeepSpeed (training_args.py, __post_init__) */
     if (!settings_read(&settings, options, sizeof options / sizeof *options, err) ||
-        !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2", NULL, err) ||
+        !trainer_read_type(&settings, "DEEPSPEED", "FSDP", "accelerate-fsdp2",
+                           trainer_says_deepspeed(&settings) ? &alone : NULL, err) ||
         !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
         !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
         !read_precision(out, &settings, open, err) || !deepspeed_read_batch(out, &settings, &said, err))

@@ -345,6 +345,17 @@ bool trainer_split_words(struct settings *settings, struct error *err)
     return true;
 }
 
+const struct setting *trainer_says_deepspeed(const struct settings *settings)
+{
+    static const char *const keys[] = { "deepspeed", "use_deepspeed", NULL };
+    const struct setting *found = NULL;
+    for (int i = 0; i < settings->count; i++) {
+        const struct setting *one = &settings->list[i];
+        found = !one->word && settings_is_one_of(one->key, keys) && !settings_is_nothing(one->value) ? one : found;
+    }
+    return found;
+}
+
 bool trainer_shards_nothing(const struct settings *settings)
 {
     static const char *const sharding[] = { "fsdp",          "use_fsdp",          "parallelism_config",

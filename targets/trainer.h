@@ -50,6 +50,8 @@ bool trainer_shards_nothing(const struct settings *settings);
 bool trainer_is_above(const struct setting *one, double least);
 /* Notes the first setting that says that adapters are trained, and which they are. */
 bool trainer_note_adapters(struct launch_read *out, struct settings *settings, struct error *err);
+/* Where the Trainer, or accelerate's launcher, is told to use DeepSpeed; NULL: nowhere. */
+const struct setting *trainer_says_deepspeed(const struct settings *settings);
 /* Whether a command line, or a configuration of a trainer, has to do with DeepSpeed: what starts it, its settings, or
  * those of accelerate for it. */
 bool trainer_names_deepspeed(const struct settings *settings);

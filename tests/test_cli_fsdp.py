@@ -65,4 +65,18 @@ def keys_of_sections(folder):
     check(f"DeepSpeed's section: {unknown}", layer.get("zero") == 2 and unknown == ["deepspeed_config.zero3_surprise = 1"], result)
 
 
-main(files_of_the_trainer, keys_of_sections)
+def deepspeed_of_the_trainer(folder):
+    """Where the Trainer names DeepSpeed's file, accelerate's own, which starts processes alone, says how many there are, and its target is DeepSpeed's."""
+    (folder / "several.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n")
+    (folder / "z3.json").write_text(json.dumps({"bf16": {"enabled": True}, "zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}))
+    words = "train.py --deepspeed z3.json --bf16 --per_device_train_batch_size 1 --max_length 512"
+    for launch in (f"accelerate launch --config_file several.yaml {words}", f"accelerate launch --multi_gpu --num_processes 8 {words}", f"torchrun --nproc_per_node 8 {words}"):
+        result, layer, unknown = priced(folder, launch, target="deepspeed")
+        check(f"{launch}: {layer} {unknown}", layer.get("zero") == 3 and not [one for one in unknown if "distributed_type" in one or "num_processes" in one], result)
+        expect(launch, 2, "launch:1:[0-9]+: deepspeed: DeepSpeed shards, not FSDP: --from deepspeed reads it", "estimate", "--from", "accelerate-fsdp2", launch, "--model", folder / "config.json", "--cluster", "1x8:h100-sxm", cwd=folder)
+    expect("accelerate's file counts processes", 2, "the launch is for 8 devices, the cluster has 4", "estimate", "--from", "deepspeed", f"accelerate launch --config_file several.yaml {words}", "--model", folder / "config.json", "--cluster", "1x4:h100-sxm", cwd=folder)
+    expect("accelerate alone", 2, "distributed_type: expected DEEPSPEED, found MULTI_GPU, which shards nothing: --from accelerate-fsdp2 reads it", "estimate", "--from", "deepspeed",
+           "accelerate launch --config_file several.yaml train.py --per_device_train_batch_size 1 --zero_stage 2", "--model", folder / "config.json", "--cluster", "1x8:h100-sxm", cwd=folder)
+
+
+main(files_of_the_trainer, keys_of_sections, deepspeed_of_the_trainer)
