@@ -113,6 +113,9 @@ static bool fill_job(struct from *from, const struct given_options *given, struc
         job->batch = given->otherwise.batch;
     if (!job->sequence)
         job->sequence = given->otherwise.sequence;
+    from->usual_sequence = !job->sequence && from->read.usual_sequence > 0;
+    if (from->usual_sequence)
+        job->sequence = from->read.usual_sequence;
     if (!job->dtype)
         job->dtype = given->otherwise.dtype;
     if (!job->cluster)
@@ -428,7 +431,12 @@ static void say_open(const struct inputs *in, const struct from *from, const str
                 "note: the launch says no precision, by which PyTorch computes in fp32: it is priced in "
                 "%s; --dtype says another\n",
                 dtype_names[space->dtype]);
-    if (space->sequence == 0 && in->model->image_size == 0 && !in->silent)
+    if (from->usual_sequence && !in->silent)
+        fprintf(in->cli->talk,
+                "note: the launch says no length of its sequences: it is priced with %lld tokens, %s; --seq says "
+                "another\n",
+                (long long)from->read.usual_sequence, from->read.usual_sequence_words);
+    else if (space->sequence == 0 && in->model->image_size == 0 && !in->silent)
         fprintf(in->cli->talk,
                 "note: the launch says no length of its sequences: it is priced with the model's longest, %lld tokens; "
                 "--seq says another\n",

@@ -11,6 +11,7 @@ struct from {
     struct launch_read read;
     struct beside_seen seen;
     struct space_options job;
+    bool usual_sequence; /* the length is the trainer's own, since nobody says another */
     int tried, pairs_tried; /* single changes, and where none of these helps two at once */
     int better_count;       /* of those that make it shorter, or fit, the first */
     struct {

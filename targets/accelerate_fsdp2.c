@@ -414,6 +414,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     launch->optimizer = said.optimizer;
     launch->sequence = said.sequence;
     out->says_sequence = said.sequence_said;
+    trainer_usual_length(out, &settings);
     out->says_batch = said.micro_said && launch->data > 0;
     if (out->says_batch && (!mul_i64(&launch->batch, said.micro, said.accumulation) ||
                             !mul_i64(&launch->batch, launch->batch, launch->data)))

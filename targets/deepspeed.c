@@ -485,6 +485,7 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     out->recompute_is_open = !again_said && !said.recompute_said;
     launch->sequence = sequence > 0 ? sequence : said.sequence;
     out->says_sequence = launch->sequence > 0;
+    trainer_usual_length(out, &settings);
     bool own_optimizer = true; /* the CPU's AdamW in place of whatever the script has (accelerate, accelerator.py) */
     const struct settings_option force = { "zero_force_ds_cpu_optimizer", .flag = &own_optimizer };
     if (!settings_read(&settings, &force, 1, err))

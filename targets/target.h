@@ -98,6 +98,8 @@ struct launch_read {
     const struct launch_beside *beside; /* given likewise; NULL: a launch whose settings stand elsewhere is refused */
     struct launch launch;
     bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
+    int64_t usual_sequence;           /* where it says none: the trainer's own; 0: it has none */
+    const char *usual_sequence_words; /* with it: whose that is */
     bool recompute_is_open;   /* likewise: the script may say it, and no setting that was read does */
     bool micro_batch_is_open; /* it is the plain one's, or micro_batches', until a user says it */
     int64_t

@@ -250,8 +250,7 @@ void trainer_arguments(struct text *out, const struct launch *launch, bool check
         text_printf(out, " --optim %s", optim_of(&launch->optimizer));
 }
 
-/* Whether it is a configuration of LLaMA-Factory, by words that stand together nowhere else. */
-static bool names_llama_factory(const struct settings *settings)
+bool trainer_names_llama_factory(const struct settings *settings)
 {
     static const char *const others[] = { "template", "finetuning_type", "cutoff_len", NULL };
     bool stage = false, other = false;
@@ -306,7 +305,7 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
         out->recompute = out->recompute_said = true;
         again->unusual = true;
     }
-    if (names_llama_factory(settings)) {
+    if (trainer_names_llama_factory(settings)) {
         bool off = false; /* blocks are computed again unless it is told not to (model_utils/checkpointing.py) */
         const struct settings_option option = { "disable_gradient_checkpointing", .flag = &off };
         if (!settings_read(settings, &option, 1, err))

@@ -50,6 +50,13 @@ bool trainer_shards_nothing(const struct settings *settings);
 bool trainer_is_above(const struct setting *one, double least);
 /* Notes the first setting that says that adapters are trained, and which they are. */
 bool trainer_note_adapters(struct launch_read *out, struct settings *settings, struct error *err);
+/* Whether it is a configuration of LLaMA-Factory, by words that stand together nowhere else. */
+bool trainer_names_llama_factory(const struct settings *settings);
+/* What a command line starts to train: the last script or module in front of the batch of a step, or the command of
+ * trl. NULL: there is none. */
+const struct setting *trainer_program(const struct settings *settings);
+/* Says how long the sequences of the trainer are that the launch is for, where it is one that is known. */
+void trainer_usual_length(struct launch_read *out, const struct settings *settings);
 /* Where the Trainer, or accelerate's launcher, is told to use DeepSpeed; NULL: nowhere. */
 const struct setting *trainer_says_deepspeed(const struct settings *settings);
 /* Whether a command line, or a configuration of a trainer, has to do with DeepSpeed: what starts it, its settings, or

@@ -54,10 +54,8 @@ static bool is_trl(const char *word)
     return strcmp(slash ? slash + 1 : word, "trl") == 0;
 }
 
-/* What a command line starts to train: the last script or module in front of the batch of a step, or the command of
- * trl. It is an option's value behind flags of launchers, whose reader does not know that they take none. NULL: there
- * is none. */
-static const struct setting *find_program(const struct settings *settings)
+/* It is an option's value behind flags of launchers, whose reader does not know that they take none. */
+const struct setting *trainer_program(const struct settings *settings)
 {
     static const char *const batches[] = { "per_device_train_batch_size", "gradient_accumulation_steps",
                                            "learning_rate", NULL };
@@ -89,7 +87,7 @@ bool trainer_refuse_methods(const struct settings *settings, struct error *err)
         snprintf(said, sizeof said, "%s: %.40s", last->key, last->value);
         return fail_method(settings, last, said, settings_of_methods[s].instead, err);
     }
-    const struct setting *program = find_program(settings);
+    const struct setting *program = trainer_program(settings);
     return !program || !names_method(program->value) ||
            fail_method(settings, program, program->value, "give sft in its place", err);
 }

@@ -79,4 +79,25 @@ def deepspeed_of_the_trainer(folder):
            "accelerate launch --config_file several.yaml train.py --per_device_train_batch_size 1 --zero_stage 2", "--model", folder / "config.json", "--cluster", "1x8:h100-sxm", cwd=folder)
 
 
-main(files_of_the_trainer, keys_of_sections, deepspeed_of_the_trainer)
+def lengths_of_trainers(folder):
+    """Where nobody says a length, LLaMA-Factory, axolotl and trl have their own, which the note names; of another script it is the model's longest."""
+    model = folder / "long.json"
+    model.write_text(json.dumps(CONFIG | {"max_position_embeddings": 4096}))
+    (folder / "factory.yaml").write_text("stage: sft\nfinetuning_type: full\nper_device_train_batch_size: 1\nbf16: true\n")
+    (folder / "axolotl.yaml").write_text("base_model: a/b\nmicro_batch_size: 1\n")
+    (folder / "words.yaml").write_text("per_device_train_batch_size: 1\nbf16: true\n")
+    words = "--per_device_train_batch_size 1 --bf16"
+    for launch, tokens, note in (("factory.yaml", 2048, "LLaMA-Factory's cutoff_len"), ("llamafactory-cli train words.yaml", 2048, "LLaMA-Factory's cutoff_len"), ("axolotl.yaml", 512, "axolotl's sequence_len"),
+                                 ("axolotl train axolotl.yaml", 512, "axolotl's sequence_len"), (f"trl sft {words}", 1024, "trl's max_length"), (f"accelerate launch --multi_gpu trl/scripts/sft.py {words}", 1024, "trl's max_length"),
+                                 (f"accelerate launch --multi_gpu -m trl.scripts.sft {words}", 1024, "trl's max_length"), (f"accelerate launch --multi_gpu train.py {words}", 4096, "the model's longest"),
+                                 (f"trl sft {words} --max_length 256", 256, None)):
+        for target, more in (("accelerate-fsdp2", ""), ("deepspeed", " --deepspeed z3.json")):
+            if target == "deepspeed" and launch.endswith(".yaml"):
+                continue
+            result = run("estimate", "--from", target, launch + more, "--model", model, "--cluster", "1x8:h100-sxm", cwd=folder)
+            check(f"{target} {launch}", f"sequences of {tokens} tokens" in result.stdout and (note in result.stderr and "--seq says another" in result.stderr if note else "no length" not in result.stderr), result)
+    result = run("estimate", "--from", "accelerate-fsdp2", "axolotl.yaml", "--model", model, "--cluster", "1x8:h100-sxm", "--seq", 128, cwd=folder)
+    check("--seq goes before", "sequences of 128 tokens" in result.stdout and "no length" not in result.stderr, result)
+
+
+main(files_of_the_trainer, keys_of_sections, deepspeed_of_the_trainer, lengths_of_trainers)
