@@ -90,6 +90,11 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     bool tells = !a->json && !inputs_is_stdout(a->output);
     if (a->output && !hand_out(cli, a->output, plan, estimate, &in, NULL, NULL, err))
         goto cleanup;
+    if (a->output && from.read.uncarried && !in.silent)
+        fprintf(cli->talk,
+                "note: the plan does not have what changes neither time nor memory, and export does not write it: "
+                "%s; add it there\n",
+                from.read.uncarried);
     if (a->from && a->json && !from_weigh(&from, &in, estimate, err))
         goto cleanup;
     if (a->json &&

@@ -146,6 +146,9 @@ bool megatron_check_overlap(const struct megatron_args *args, int64_t chunks, co
 /* Notes what a command line says that has no price, in words that no setting has. */
 bool megatron_say_words(struct launch_read *out, struct arena *arena, const char *const *words, int count,
                         struct error *err);
+/* Says which words of a command line no plan has, though its launch would need them again. */
+bool megatron_say_uncarried(struct launch_read *out, struct arena *arena, const struct megatron_args *args,
+                            const char *const *words, int count, struct error *err);
 /* Whether the settings contradict each other, whoever says them. */
 bool megatron_check(const struct megatron_args *args, const char *name, struct error *err);
 /* The same of a command line of Megatron-LM, with words that no setting has: they refuse more than they change. */

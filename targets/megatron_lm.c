@@ -202,6 +202,7 @@ static bool read_launch(struct launch_read *out, struct arena *arena, const char
            (others <= 0 || launch_read_add_unknown(out, arena, more, strlen(more), err)) &&
            megatron_check_words(&args, command->words, command->count, name, err) &&
            megatron_say_words(out, arena, command->words, command->count, err) &&
+           megatron_say_uncarried(out, arena, &args, command->words, command->count, err) &&
            (out->devices > 0 || (out->devices = megatron_script_devices(&script, NULL), true)) &&
            add_notes(out, arena, &script, err) && megatron_launch(out, arena, &args, false, name, err);
 }

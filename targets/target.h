@@ -126,6 +126,7 @@ struct launch_read {
     int unknown_count;          /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */
+    const char *uncarried; /* of these what a plan does not have and a launch of it needs: "--lr 1e-4, ..."; NULL */
 };
 
 /* A launch of which nothing was read yet: all but what was given. */
