@@ -1,5 +1,6 @@
 #include "cli/called_script.h"
 #include "base/text.h"
+#include "targets/shell.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ bool called_script(const char **path, const char **before, const char *launch, s
     static const char *const shells[] = { "bash", "sh", "sbatch", "zsh", "dash", NULL }, *const wrappers[] = {
         "env", "exec", "nohup", "time", "command", NULL
     };
-    struct text words = { 0 };
+    struct text words = { 0 }, options = { 0 };
     const char *at = next_word(launch), *slash, *script = NULL, *missing = NULL;
     size_t length = word_length(at), folder = 0;
     for (; length > 0; at = next_word(at + length), length = word_length(at)) {
@@ -68,13 +69,15 @@ bool called_script(const char **path, const char **before, const char *launch, s
     }
     while ((slash = memchr(at + folder, '/', length - folder)) != NULL)
         folder = (size_t)(slash - at) + 1;
+    static const char *const batch[] = { "sbatch", NULL };
     bool shell = is_word(at + folder, length - folder, shells), good = true;
+    bool submits = is_word(at + folder, length - folder, batch);
     *path = NULL;
     for (int i = shell ? 0 : 1; good && i < 16 && length > 0 && !script; i++) { /* its own options come first */
         if (shell) {
             at = next_word(at + length);
             length = word_length(at);
-            if (length > 1 && at[0] == '-' && at[1] != '-' && memchr(at, 'c', length))
+            if (!submits && length > 1 && at[0] == '-' && at[1] != '-' && memchr(at, 'c', length))
                 break; /* what follows -c is no script */
         }
         bool quoted = length > 2 && (*at == '"' || *at == '\'') && at[length - 1] == *at;
@@ -87,7 +90,11 @@ bool called_script(const char **path, const char **before, const char *launch, s
         missing = named || (!missing && word[0] && word[0] != '-') ? word : missing;
         if (!shell || named)
             break;
+        if (submits && !script && !is_variable(at, length))
+            text_printf(&options, " %.*s", (int)length, at);
     }
+    if (options.length > 0)
+        text_printf(&words, "\"" SHELL_BATCH "\"%.*s; ", (int)options.length, options.data);
     text_add(&words, "set --");
     for (at = next_word(at + length), length = word_length(at); length > 0;
          at = next_word(at + length), length = word_length(at)) {
@@ -96,8 +103,9 @@ bool called_script(const char **path, const char **before, const char *launch, s
             text_printf(&words, " %.*s", (int)length, at);
     }
     text_add(&words, "; ");
-    *before = words.failed ? NULL : arena_strndup(arena, words.data, words.length);
+    *before = words.failed || options.failed ? NULL : arena_strndup(arena, words.data, words.length);
     text_free(&words);
+    text_free(&options);
     *path = script;
     if (!good || !*before)
         return fail_memory(err);

@@ -573,5 +573,11 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         args->vocabulary = args->padded_vocabulary;
     if (megatron_launcher_devices(&launcher) > 0)
         out->devices = megatron_launcher_devices(&launcher);
+    else if (launcher.nodes > 0 && out->place.nodes > 0 && launcher.nodes != out->place.nodes) {
+        char nodes[96];
+        int letters = snprintf(nodes, sizeof nodes, "%lld nodes for the launch (the cluster that it is priced on has %lld)",
+                               (long long)launcher.nodes, (long long)out->place.nodes);
+        return launch_read_add_unknown(out, arena, nodes, (size_t)letters, err);
+    }
     return true;
 }

@@ -79,7 +79,7 @@ int64_t megatron_script_devices(const struct shell_script *script, const struct 
 {
     struct megatron_launcher asked = { 0 };
     for (int i = 0; i < script->count; i++)
-        if (script->commands[i].count > 0 && strcmp(script->commands[i].words[0], "#SBATCH") == 0)
+        if (script->commands[i].count > 0 && strcmp(script->commands[i].words[0], SHELL_BATCH) == 0)
             read_options(&asked, &script->commands[i]);
     if (command) /* what it does not say, srun has of the batch job */
         read_options(&asked, command);

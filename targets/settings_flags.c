@@ -107,7 +107,7 @@ bool settings_read_flags(struct settings *settings, const char *text, size_t len
     scan.at = scan.line_start = copy;
     scan.end = good ? copy + length : NULL;
     for (int c = 0; good && c < script.count; c++)
-        if (strcmp(script.commands[c].words[0], "#SBATCH") != 0) {
+        if (strcmp(script.commands[c].words[0], SHELL_BATCH) != 0) {
             bool first = !settings->hidden && has_options(&script.commands[c]);
             settings->hidden = first ? script.commands[c].hidden : settings->hidden;
             good = add_started(&scan, &script, &script.commands[c]) && add_command(&scan, copy, &script.commands[c]);

@@ -46,6 +46,8 @@ static bool keep_command(struct shell *s, const struct shell_words *words)
 static bool finish_command(struct shell *s, struct shell_words *words, struct shell_words *plain)
 {
     bool evaluates = plain->count > 1 && strcmp(plain->words[0], "eval") == 0;
+    if (plain->count > 0 && strcmp(plain->words[0], SHELL_BATCH) == 0) /* quoted: options of sbatch (shell.h) */
+        return shell_place_line(s, plain, true) && keep_command(s, plain);
     if (evaluates)
         words = plain;
     if ((evaluates && !shell_join_evaluated(s, words)) || !keep_command(s, words))
@@ -449,7 +451,7 @@ static bool control(struct shell *s, struct branches *branches, bool runs, bool 
 
 static bool batch_line(struct shell *s)
 {
-    static const char mark[] = "#SBATCH";
+    static const char mark[] = SHELL_BATCH;
     size_t left = (size_t)(s->end - s->p);
     if (left <= sizeof mark || memcmp(s->p, mark, sizeof mark - 1) != 0)
         return true;
@@ -468,7 +470,7 @@ static bool batch_line(struct shell *s)
             inner.p++;
     }
     s->grown = inner.grown;
-    return shell_place_line(s, &words) && keep_command(s, &words);
+    return shell_place_line(s, &words, false) && keep_command(s, &words);
 }
 
 /* Passes what separates commands up to where the item ends; true: it is there. */

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include <stdint.h>
 
+/* How lines for Slurm begin; as a command, in quotes, it has options that sbatch was given. */
+#define SHELL_BATCH "#SBATCH"
 struct shell_command {
     int count;
     const char **words;

@@ -73,6 +73,7 @@ struct shell {
     enum shell_from from;    /* if the word that was read last is a path */
     enum shell_from spelled; /* if one is without a variable: of eval that may have been one */
     int argument;            /* of the script, from 1, of which the word that was read last is empty; 0: of none */
+    int typed;               /* bits of what sbatch was told, which goes over lines for Slurm (shell_place.c) */
     bool counts_tasks;       /* a line for Slurm says how many there are */
     bool success;            /* of the command that ran last */
     bool returned;           /* the function is over */
@@ -178,9 +179,10 @@ bool shell_awaits_name(const char *text, size_t length);
 /* Adds the mark of a value that came to nothing: how the script spells it, whether it is known to be empty, which of the
  * script's arguments it is, and in which line stands the command that would print it; 0: none. */
 void shell_mark(struct text *out, const char *piece, size_t length, bool known, int argument, int line);
-/* Sets what Slurm would of the cluster that is known, and what the words of a line "#SBATCH" say of it. */
+/* Sets what Slurm would of the cluster that is known, and what the words of a line "#SBATCH" say of it; typed: that
+ * stand behind sbatch. */
 bool shell_place_begin(struct shell *s);
-bool shell_place_line(struct shell *s, const struct shell_words *words);
+bool shell_place_line(struct shell *s, struct shell_words *words, bool typed);
 /* Whether the command prints how many devices a node has. */
 bool shell_counts_devices(const char *command, size_t length);
 /* What the command between $( and ) prints, if that is a place which is known: pwd, dirname, realpath, or cd before

@@ -55,35 +55,76 @@ static int64_t number_of(const struct shell_words *words, int index, const char 
     return number > 0 && number <= 1 << 20 ? number : 0;
 }
 
-/* Who starts the job as its lines have it gets other nodes, and often another batch, than what is priced. */
-static bool say_other(struct shell *s, const char *option, int64_t asked, int64_t here)
+/* What options of Slurm count, as bits. */
+enum { OF_NODES = 1, OF_DEVICES = 2, OF_TASKS = 4, OF_NODE_TASKS = 8, OF_NODE_DEVICES = 16 };
+static const struct {
+    const char *option, *counted;
+    int bit;
+} options[] = {
+    { "--nodes", "", OF_NODES },
+    { "-N", "", OF_NODES },
+    { "--gpus-per-node", "", OF_DEVICES },
+    { "--ntasks", "", OF_TASKS },
+    { "-n", "", OF_TASKS },
+    { "--gres", "gpu", OF_NODE_DEVICES },
+    { "--ntasks-per-node", "", OF_NODE_TASKS },
+};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+/* Who starts the job as its lines, or options of sbatch, have it gets other nodes, and often another batch, than what
+ * is priced. */
+static bool say_other(struct shell *s, const char *option, int64_t asked, int64_t here, bool typed)
 {
-    return asked == 0 || here == 0 || asked == here ||
-           shell_note(s, "#SBATCH %s=%lld (line %d: the cluster that it is priced on has %lld)", option,
-                      (long long)asked, s->line, (long long)here);
+    if (here == 0 || asked == here)
+        return true;
+    return typed ? shell_note(s, "sbatch %s=%lld (the cluster that it is priced on has %lld)", option, (long long)asked,
+                              (long long)here)
+                 : shell_note(s, "#SBATCH %s=%lld (line %d: the cluster that it is priced on has %lld)", option,
+                              (long long)asked, s->line, (long long)here);
 }
 
-bool shell_place_line(struct shell *s, const struct shell_words *words)
+static bool set_counted(struct shell *s, int bit, int64_t number, bool typed)
 {
-    bool known = s->place.nodes > 0, good = true;
-    for (int i = 1; i < words->count && good; i++) {
-        int64_t nodes = number_of(words, i, "--nodes", ""), each = number_of(words, i, "--gpus-per-node", ""),
-                tasks = number_of(words, i, "--ntasks", ""), here = number_of(words, i, "--gres", "gpu"),
-                tasks_each = number_of(words, i, "--ntasks-per-node", "");
-        nodes = nodes > 0 ? nodes : number_of(words, i, "-N", "");
-        tasks = tasks > 0 ? tasks : number_of(words, i, "-n", "");
-        good = say_other(s, "--nodes", nodes, s->place.nodes) &&
-               say_other(s, "--gpus-per-node", each, s->place.node_devices) &&
-               (nodes == 0 || known || set_nodes(s, nodes)) && (each == 0 || known || set_devices(s, each)) &&
-               (here == 0 || known || set_number(s, "SLURM_GPUS_ON_NODE", here)) &&
-               (tasks == 0 || known || set_tasks(s, tasks)) &&
-               (tasks_each == 0 || set_number(s, "SLURM_NTASKS_PER_NODE", tasks_each));
-        s->counts_tasks = s->counts_tasks || (tasks > 0 && !known);
+    bool known = s->place.nodes > 0;
+    switch (bit) {
+    case OF_NODES:
+        return say_other(s, "--nodes", number, s->place.nodes, typed) && (known || set_nodes(s, number));
+    case OF_DEVICES:
+        return say_other(s, "--gpus-per-node", number, s->place.node_devices, typed) &&
+               (known || set_devices(s, number));
+    case OF_NODE_DEVICES:
+        return known || set_number(s, "SLURM_GPUS_ON_NODE", number);
+    case OF_NODE_TASKS:
+        return set_number(s, "SLURM_NTASKS_PER_NODE", number);
+    default:
+        s->counts_tasks = s->counts_tasks || !known;
+        return known || set_tasks(s, number);
     }
+}
+
+/* What stands behind sbatch goes over the script's lines (sbatch(1)), whose words are then empty. */
+bool shell_place_line(struct shell *s, struct shell_words *words, bool typed)
+{
+    int before = typed ? 0 : s->typed;
+    for (int i = 1; i < words->count; i++)
+        for (int o = 0; o < OPTIONS; o++) {
+            int64_t number = number_of(words, i, options[o].option, options[o].counted);
+            if (number == 0)
+                continue;
+            if (before & options[o].bit) {
+                bool apart = strcmp(words->words[i], options[o].option) == 0;
+                words->words[i] = "";
+                words->words[i + apart] = "";
+                break;
+            }
+            s->typed |= typed ? options[o].bit : 0;
+            if (!set_counted(s, options[o].bit, number, typed))
+                return false;
+        }
     int64_t all;
     const char *nodes = shell_value(s->script, "SLURM_NNODES"), *each = shell_value(s->script, "SLURM_NTASKS_PER_NODE");
-    return good && (s->counts_tasks || !nodes || !each ||
-                    !mul_i64(&all, strtoll(nodes, NULL, 10), strtoll(each, NULL, 10)) || set_tasks(s, all));
+    return s->counts_tasks || !nodes || !each || !mul_i64(&all, strtoll(nodes, NULL, 10), strtoll(each, NULL, 10)) ||
+           set_tasks(s, all);
 }
 
 static bool holds(const char *text, size_t length, const char *word)

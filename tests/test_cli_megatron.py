@@ -22,4 +22,21 @@ def what_a_plan_has_not(folder):
         check("no plan is kept", result.returncode == 0 and told not in result.stderr, result)
 
 
-main(what_a_plan_has_not)
+def nodes_of_the_job(folder):
+    """Options of sbatch in front of a script are held against the cluster as its lines are, over which they go; so are nodes that srun is told without tasks."""
+    script = folder / "job.sh"
+    script.write_text(f"#!/bin/bash\n#SBATCH --nodes=8 --exclusive\n#SBATCH --gpus-per-node=8\ntorchrun --nproc_per_node $SLURM_GPUS_PER_NODE --nnodes $SLURM_NNODES {WORDS} --tensor-model-parallel-size $1\n")
+    line, asked = "#SBATCH --nodes=8 (line 2: the cluster that it is priced on has 1)", "sbatch --nodes=4 (the cluster that it is priced on has 1)"
+    few = "sbatch --gpus-per-node=4 (the cluster that it is priced on has 8)"
+    for words, told, untold in ((f"sbatch {script} 2", [line], [asked]), (f"sbatch --nodes=4 {script} 2", [asked], [line]), (f"sbatch -N 4 --gpus-per-node=h100:4 -c 8 {script} 2", [asked, few], [line]),
+                                (f"sbatch --account=x -N4 -J name {script} 2", [asked], [line]), (f"sbatch --nodes 1 --gpus-per-node 8 {script} 2", [], ["the cluster that it is priced on"])):
+        result = run(*JOB, words, *CLUSTER)
+        shown = result.stdout + result.stderr
+        check(f"{words}: {told}", result.returncode == 0 and "tp 2" in shown and all(one in shown for one in told) and not [one for one in untold if one in shown], result)
+    nodes = "4 nodes for the launch (the cluster that it is priced on has 1)"
+    for words, told in ((f"srun -N 4 python {WORDS}", True), (f"srun --nodes=4 python {WORDS}", True), (f"srun -N 1 python {WORDS}", False), (f"srun --nodes 4 hostname\npython {WORDS}", False)):
+        result = run(*JOB, words, *CLUSTER)
+        check(f"{words}: {told}", result.returncode == 0 and (nodes in result.stdout + result.stderr) == told, result)
+
+
+main(what_a_plan_has_not, nodes_of_the_job)
