@@ -83,6 +83,8 @@ size_t megatron_path_length(const char *p, const char *end);
 bool megatron_is_recipe_name(const char *name, size_t length);
 /* Fails where the text has several recipes that none of it calls: read as one they would be a job that nobody has. */
 bool megatron_check_single(const char *name, const char *text, const char *end, struct error *err);
+/* Says that there is no recipe, and in which program it may be that a command starts. Returns false. */
+bool megatron_fail_recipe(const char *name, const char *text, size_t length, struct error *err);
 /* Megatron-Bridge's: a file or a command line of it. */
 bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const char *name, const char *text,
                           size_t length, struct error *err);
@@ -130,6 +132,9 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
                      const char *name, struct error *err);
 /* Whether the word is the name but for one letter more, less or another, or two that changed places. */
 bool megatron_is_slip(const char *word, int length, const char *name);
+/* The option that the word, which is none and whose name has so many letters, is a slip or a part of, or is called
+ * elsewhere; NULL: of none. */
+const char *megatron_meant(const char *word, int length);
 /* The setting of Megatron-LM that is Megatron-Bridge's of this path; NULL: none is. */
 const struct megatron_option *megatron_path_option(const char *path);
 /* Whether Megatron-Bridge's setting changes no price. */

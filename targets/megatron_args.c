@@ -474,27 +474,6 @@ static bool read_valued(bool *is_one, struct launch_read *out, struct arena *are
     return ok;
 }
 
-bool megatron_is_slip(const char *word, int length, const char *name)
-{
-    int own = (int)strlen(name), same = 0, behind = 0, longer = own > length ? own : length;
-    while (same < own && same < length && name[same] == word[same])
-        same++;
-    while (behind < own - same && behind < length - same && name[own - 1 - behind] == word[length - 1 - behind])
-        behind++;
-    bool swapped =
-        own == length && same + behind == own - 2 && name[same] == word[same + 1] && name[same + 1] == word[same];
-    return swapped || same + behind == longer - 1;
-}
-
-/* The option of which the word is a slip; NULL: of none. */
-static const char *slip_of(const char *word, int length)
-{
-    for (const struct megatron_option *option = megatron_options; option->flag; option++)
-        if (megatron_is_slip(word, length, option->flag))
-            return option->flag;
-    return NULL;
-}
-
 /* True of an option that has no value: a flag that is known, or one that is called like one. */
 static bool takes_none(const char *word)
 {
@@ -555,7 +534,7 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
         if (is_valued)
             continue;
         bool own = inside || words[0][0] == '-'; /* and not the launcher's */
-        const char *meant = megatron_is_idle(words[i]) || !own ? NULL : slip_of(words[i], length);
+        const char *meant = megatron_is_idle(words[i]) || !own ? NULL : megatron_meant(words[i], length);
         if (meant)
             return fail(err, "%s: %.*s is no argument of Megatron-LM: did you mean %s?", name, length, words[i], meant);
         if (megatron_is_idle(words[i]))
@@ -574,9 +553,10 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
     if (megatron_launcher_devices(&launcher) > 0)
         out->devices = megatron_launcher_devices(&launcher);
     else if (launcher.nodes > 0 && out->place.nodes > 0 && launcher.nodes != out->place.nodes) {
-        char nodes[96];
-        int letters = snprintf(nodes, sizeof nodes, "%lld nodes for the launch (the cluster that it is priced on has %lld)",
-                               (long long)launcher.nodes, (long long)out->place.nodes);
+        char nodes[160];
+        int letters =
+            snprintf(nodes, sizeof nodes, "%lld nodes for the launch (the cluster that it is priced on has %lld)",
+                     (long long)launcher.nodes, (long long)out->place.nodes);
         return launch_read_add_unknown(out, arena, nodes, (size_t)letters, err);
     }
     return true;

@@ -1,6 +1,7 @@
 /* Recipes of one text: which of its functions are jobs of their own. */
 #include "base/text.h"
 #include "targets/megatron.h"
+#include "targets/shell.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,4 +110,37 @@ bool megatron_check_single(const char *name, const char *text, const char *end, 
                                     names.data ? names.data : "", count == SHOWN ? ", ..." : "");
     text_free(&names);
     return single;
+}
+
+/* The program in Python that the last command of a script, or of a command line, starts; NULL: none. */
+static const char *started(struct arena *arena, const char *name, const char *text, size_t length)
+{
+    struct shell_script script;
+    struct error ignored = { 0 };
+    const char *found = NULL;
+    if (!shell_read(&script, arena, name, text, length, NULL, NULL, &ignored))
+        return NULL;
+    for (int i = 0; i < script.count; i++)
+        for (int w = 1; w < script.commands[i].count; w++) {
+            const char *word = script.commands[i].words[w], *dot = strrchr(word, '.');
+            if (!dot || strcmp(dot, ".py") != 0 || shell_is_marked(word))
+                continue;
+            found = word;
+            break; /* further ones are its arguments */
+        }
+    return found;
+}
+
+bool megatron_fail_recipe(const char *name, const char *text, size_t length, struct error *err)
+{
+    struct arena arena = { 0 };
+    const char *dot = strrchr(name, '.');
+    const char *program = dot && strcmp(dot, ".py") == 0 ? NULL : started(&arena, name, text, length);
+    fail(err,
+         "%s: expected a recipe of Megatron-Bridge, with lines such as cfg.model.tensor_model_parallel_size = 4, or a "
+         "command that names one, --recipe llama3_8b_pretrain_config; found none%s%.200s",
+         name, program ? ": what it starts may have it, cleave estimate --from megatron-bridge " : "",
+         program ? program : "");
+    arena_free(&arena);
+    return false;
 }

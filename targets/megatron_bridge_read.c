@@ -538,11 +538,7 @@ bool megatron_read_recipe(struct launch_read *out, struct arena *arena, const ch
         return false;
     if (out->ignored_count == 0 && args.tensor == 1 && args.global_batch == 0 && args.micro_batch == 0 &&
         args.layers == 0 && args.pipeline == 1 && out->unknown_count == before)
-        return fail(
-            err,
-            "%s: expected a recipe of Megatron-Bridge, with lines such as cfg.model.tensor_model_parallel_size = 4; "
-            "found none",
-            name);
+        return megatron_fail_recipe(name, text, length, err);
     if (r.provides && !r.specifies && megatron_has_specs(&args) &&
         !add_unknown(&r, "model.transformer_layer_spec (absent: Megatron-Bridge's own is one layer without latent "
                          "attention, the same for every block; others are priced)"))

@@ -55,7 +55,8 @@ bool settings_read_toml(struct settings *settings, const char *text, size_t leng
     return good;
 }
 
-static bool add_json(struct settings *settings, const struct scan_path *path, const struct json *value, struct error *err)
+static bool add_json(struct settings *settings, const struct scan_path *path, const struct json *value,
+                     struct error *err)
 {
     char number[TEXT_NUMBER_BYTES];
     const char *text = "null";

@@ -39,4 +39,29 @@ def nodes_of_the_job(folder):
         check(f"{words}: {told}", result.returncode == 0 and (nodes in result.stdout + result.stderr) == told, result)
 
 
-main(what_a_plan_has_not, nodes_of_the_job)
+def words_that_are_slips(folder):
+    """Megatron-LM takes no abbreviations: what lacks a part of an option, or is called as elsewhere, is refused with the one that is meant."""
+    for word, meant in (("--tensor-parallel-size 4", "--tensor-model-parallel-size"), ("--tensor-model-parallel 4", "--tensor-model-parallel-size"), ("--expert-parallel-size=2", "--expert-model-parallel-size"),
+                        ("--context-parallel 2", "--context-parallel-size"), ("--recompute-gran full", "--recompute-granularity"), ("--use-distributed-optim", "--use-distributed-optimizer"), ("--tp 4", "--tensor-model-parallel-size"),
+                        ("--gbs 32", "--global-batch-size"), ("--num-layer 4", "--num-layers")):
+        expect(word, 2, f"launch: {word.replace('=', ' ').split()[0]} is no argument of Megatron-LM: did you mean {meant}.", *JOB, f"{WORDS} {word}", *CLUSTER)
+    for word in ("--foo-bar", "--decoder-num-layers 4", "--overlap-moe-thing", "--use-something-else"):  # of forks, and of other models
+        result = run(*JOB, f"{WORDS} {word}", *CLUSTER)
+        check(word, result.returncode == 0 and f"not understood: {word.split()[0]}" in result.stdout + result.stderr, result)
+
+
+def files_of_others(folder):
+    """A file of torchtitan's that is not behind its option, and a command that starts a program which may have a recipe, are said with what to type."""
+    (folder / "t.toml").write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\n')
+    start = "torchrun --nproc_per_node=8 -m torchtitan.train"
+    for words, place in (("t.toml", 49), ("--config t.toml", 49), ("--config-file=t.toml", 49)):
+        expect(words, 2, f"launch:1:{place}: t.toml: torchtitan is told its file by --job.config_file .config/manager.py.: write --job.config_file t.toml", "estimate", "--from", "torchtitan", f"{start} {words}", *CLUSTER, cwd=folder)
+    expect("a script that is not here", 2, "expected settings of torchtitan, .*, or --job.config_file FILE.toml; found none", "estimate", "--from", "torchtitan", "CONFIG_FILE=t.toml ./run_train.sh", *CLUSTER, cwd=folder)
+    result = run("estimate", "--from", "torchtitan", f"{start} --job.config_file t.toml", *CLUSTER, cwd=folder)
+    check("behind its option", result.returncode in (0, 3) and "llama on 8 devices" in result.stdout, result)
+    (folder / "bridge.sh").write_text("#!/bin/bash\nexport A=1\ntorchrun --nproc_per_node=8 train_llama.py --gbs 256\n")
+    for launch in ("bridge.sh", "torchrun --nproc_per_node=8 train_llama.py --gbs 256"):
+        expect(launch, 2, "expected a recipe of Megatron-Bridge, .* found none: what it starts may have it, cleave estimate --from megatron-bridge train_llama.py", "estimate", "--from", "megatron-bridge", launch, *CLUSTER, cwd=folder)
+
+
+main(what_a_plan_has_not, nodes_of_the_job, words_that_are_slips, files_of_others)

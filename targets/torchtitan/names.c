@@ -187,3 +187,19 @@ bool titan_refuse_slips(struct titan_reading *r)
     }
     return true;
 }
+
+bool titan_refuse_unnamed(const struct titan_reading *r)
+{
+    static const char *const keys[] = { "config", "config_file", "job.config", "toml", NULL };
+    for (int i = 0; i < r->settings.count; i++) {
+        const struct setting *one = &r->settings.list[i];
+        size_t length = strlen(one->value);
+        if (length > 5 && strcmp(one->value + length - 5, ".toml") == 0 &&
+            (one->word || settings_is_one_of(one->key, keys)))
+            return fail(r->err,
+                        "%s:%d:%d: %.200s: torchtitan is told its file by --job.config_file (config/manager.py): write "
+                        "--job.config_file %.200s",
+                        one->file ? one->file : r->settings.name, one->line, one->column, one->value, one->value);
+    }
+    return true;
+}

@@ -521,7 +521,8 @@ static bool read_named(struct titan_reading *r)
 {
     static const char *const files[] = { "job.config_file", NULL };
     int before = r->settings.count;
-    if (!refuse_torchtune(r) || !settings_follow(&r->settings, files, r->out->beside, r->err))
+    if (!refuse_torchtune(r) || !titan_refuse_unnamed(r) ||
+        !settings_follow(&r->settings, files, r->out->beside, r->err))
         return false;
     if (r->settings.count > before)
         r->form = TITAN_TOML;
@@ -572,8 +573,11 @@ bool titan_read(struct launch_read *out, struct arena *arena, const char *name, 
     if (good)
         out->ignored_count += settings_take_all(&r.settings, ignored);
     good = good && settings_say_something(&r.settings,
-                                          "settings of torchtitan, such as training.local_batch_size or "
-                                          "parallelism.tensor_parallel_degree",
+                                          r.form == TITAN_TOML
+                                              ? "settings of torchtitan, such as training.local_batch_size or "
+                                                "parallelism.tensor_parallel_degree"
+                                              : "settings of torchtitan, such as training.local_batch_size or "
+                                                "parallelism.tensor_parallel_degree, or --job.config_file FILE.toml",
                                           err);
     out->hidden = r.settings.hidden;
     good = good && (settings_left(&r.settings, &out->unknown_count, &out->unknown) || fail_memory(err)) &&

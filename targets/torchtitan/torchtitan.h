@@ -64,6 +64,8 @@ bool titan_read_base(struct titan_reading *r);
 bool titan_read_converters(struct titan_reading *r);
 /* Refuses, of what nobody took, names that are slips, and those of batches and lengths that are not read. */
 bool titan_refuse_slips(struct titan_reading *r);
+/* Fails for a file in TOML that is not behind the option by which torchtitan takes it. */
+bool titan_refuse_unnamed(const struct titan_reading *r);
 /* Puts the list among what is not understood, with the reason. */
 bool titan_leave_converters(struct titan_reading *r, const char *why);
 /* The list of them, in the body of a recipe's function, of a launch in fp8. */
