@@ -457,6 +457,10 @@ static bool price(struct from *from, struct plan **plan, struct estimate **estim
         !read_job(from, &space, in, model_named(&from->read, model, given->otherwise.model), err) ||
         !check_sizes(&from->read, in, model, err))
         return false;
+    if (from->usual_sequence && in->model->sequence < space.sequence) { /* longer than any that the model knows */
+        from->usual_sequence = false;
+        from->job.sequence = space.sequence = 0;
+    }
     say_overruled(in, "batch", given->space.batch, from->read.says_batch, own->batch);
     say_overruled(in, "seq", given->space.sequence, from->read.says_sequence, own->sequence);
     int64_t others = own->tensor * own->context * own->pipeline, devices = in->cluster->device_count;

@@ -98,6 +98,8 @@ def lengths_of_trainers(folder):
             check(f"{target} {launch}", f"sequences of {tokens} tokens" in result.stdout and (note in result.stderr and "--seq says another" in result.stderr if note else "no length" not in result.stderr), result)
     result = run("estimate", "--from", "accelerate-fsdp2", "axolotl.yaml", "--model", model, "--cluster", "1x8:h100-sxm", "--seq", 128, cwd=folder)
     check("--seq goes before", "sequences of 128 tokens" in result.stdout and "no length" not in result.stderr, result)
+    result = run("estimate", "--from", "accelerate-fsdp2", "factory.yaml", "--model", "gpt2", "--cluster", "1x8:h100-sxm", cwd=folder)
+    check("no longer than the model's longest", "sequences of 1024 tokens" in result.stdout and "the model's longest, 1024 tokens" in result.stderr, result)
 
 
 main(files_of_the_trainer, keys_of_sections, deepspeed_of_the_trainer, lengths_of_trainers)
