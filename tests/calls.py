@@ -63,11 +63,24 @@ def described(schema, value):
     return list(fields) == list(value)
 
 
+def seen_elsewhere(test):
+    """Marks a test whose lines of the program others reach (scripts/lines-by-test): sanitizers do without it."""
+    test.seen_elsewhere = True
+    return test
+
+
 def main(*tests):
-    """Runs each in one folder that is gone afterwards; the exit status says whether all held. Shells let what runs in the background ignore
-    Ctrl-C, and nohup has it ignore SIGHUP, which the programs tried here must not inherit."""
+    """Runs each in one folder that is gone afterwards; the exit status says whether all held. CLEAVE_TEST_ONLY: the one of that name alone; all:
+    those too that sanitizers do without; ?: says their names. Shells let what runs in the background ignore Ctrl-C, and nohup has it ignore
+    SIGHUP, which the programs tried here must not inherit."""
+    only = os.environ.get("CLEAVE_TEST_ONLY")
+    if only == "?":
+        print(*(test.__name__ for test in tests))
+        return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if only != "all":
+        tests = [t for t in tests if (t.__name__ == only if only else not (SMALL and hasattr(t, "seen_elsewhere")))]
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
             start, before, failed = time.monotonic(), checks, len(failures)

@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-from calls import ALL, CLEAVE, ROOT, SMALL, check, described, expect, main, run, some
+from calls import ALL, CLEAVE, ROOT, SMALL, check, described, expect, main, run, seen_elsewhere, some
 
 
 def usage(_folder):
@@ -141,6 +141,7 @@ def wrong_usages(folder):
     check("estimate -o -: the plan file alone", whole.returncode == 0 and json.loads(whole.stdout)["predicted"]["fits"] is True, whole)
 
 
+@seen_elsewhere
 def nothing_divides(folder):
     """Degrees that exclude each other: exit 3 as where memory is short, and the report says why on both streams."""
     gpt2 = ["gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--fix"]
@@ -170,6 +171,7 @@ def nothing_divides(folder):
     expect("nothing divides: as explain exits", 3, "nothing fits", "explain", *gpt2, "tp=8,pp=2")
 
 
+@seen_elsewhere
 def bad_models(folder):
     cases = [  # name, text, pattern behind FILE:
         ("malformed", '{"format": "cleave-model",', r":1:\d+: "),
@@ -200,6 +202,7 @@ def bad_models(folder):
     expect("huge", 2, r"n_embd", "import", folder / "huge.json")
 
 
+@seen_elsewhere
 def bad_clusters(_folder):
     for text, pattern in [("1x2:a100-sxm-8", "did you mean"), ("0x2:cpu", "expected"), ("1x2", "expected"), ("1x2:cpu@bogus=1", "bogus"), ("axb:cpu", "expected"),
                           ("64xH100", "did you mean 8x8:h100-sxm"), ("2xNVL72", r"did you mean 2x72:gb200\? \(or gb300\)"), ("1xGB300-NVL72", r"did you mean 1x72:gb300\?"), ("a100-80gb", "did you mean 1x8:a100-sxm-80"), ("8x A100", "did you mean 1x8:a100-sxm-80"),
@@ -518,6 +521,7 @@ def losses_of(result):
     return [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
 
 
+@seen_elsewhere
 def orders(folder):
     """A plan in another order of the layers than the file's says so wherever it is shown, is checked over all orders, and runs; one in the
     file's order says nothing."""
@@ -554,6 +558,7 @@ def orders(folder):
 NAIVE = "pp=4,schedule=gpipe,micro-batch=8,recompute=none"
 
 
+@seen_elsewhere
 def four_ranks(folder):
     """Models that are no chains, whose values skip stages, experts shared out over ranks, a parameter server, and layers on devices of which
     one at a time computes: four ranks learn what one learns, over threads and over MPI, which of shares the first, a mixture and the server have."""
@@ -703,6 +708,7 @@ def processes(folder):
     expect("tcp: wrong count", 2, "the plan is for 2 ranks, torchrun started 3", "run", plan, "--transport", "tcp", env={**wrong, "WORLD_SIZE": "3"})
 
 
+@seen_elsewhere
 def early(folder):
     """What cannot be written is said before the work, and nothing is left behind."""
     plan = folder / "two.json"
@@ -732,6 +738,7 @@ def early(folder):
            "--micro-batch", 1)
 
 
+@seen_elsewhere
 def outputs(folder):
     args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o"]
     result = expect("unwritable folder", 1, "cannot|No such|denied|Not a directory", *args, folder / "no" / "plan.json")
@@ -743,6 +750,7 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
+@seen_elsewhere
 def fills(_folder):
     """Where the bytes of the fullest device go: they add up, and what does not fit ends with 3 and says what is largest."""
     units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -767,6 +775,7 @@ def fills(_folder):
     check("and its plan", silent.returncode == 3 and json.loads(silent.stdout)["predicted"]["fits"] is False, silent)
 
 
+@seen_elsewhere
 def frameworks(folder):
     """A plan keeps what runs it: predicted, checked, explained and run as such, under cleave's own name as without."""
     plan, own, words = folder / "framework.json", folder / "own.json", ["tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8]

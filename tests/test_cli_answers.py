@@ -3,7 +3,7 @@
 import json
 import re
 
-from calls import ALL, SMALL, check, described, expect, main, run, some
+from calls import ALL, SMALL, check, described, expect, main, run, seen_elsewhere, some
 
 
 def several(folder):
@@ -284,6 +284,7 @@ def peaks(folder):
     expect("explained, in words", 0, r"left +on host\n  0 .* 1\.39 GiB\n", "explain", plan, "--part", "robustness", "--draws", 1)
 
 
+@seen_elsewhere
 def memories(_):
     """What does not fit is said of the memory that it is: the device's or the host's."""
     job = ["estimate", "llama-3-8b", "--batch", 8, "--micro-batch", 1, "--seq", 1024, "--zero", 3, "--offload", "optimizer", "--cluster"]
@@ -313,6 +314,7 @@ def shared_links(_):
     check(f"plan: {steps[0]} s, with ZeRO 1 alone {steps[1]} s", steps[0] < 1.01 * steps[1])
 
 
+@seen_elsewhere
 def searched_beside(folder):
     """What compare searches for beside a plan that was made for a target is such that this can be told it, and that is said."""
     plan, fixed = folder / "told.json", ("--space", "pp=1,tp=1,cp=1,recompute=none:block")

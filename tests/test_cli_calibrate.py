@@ -6,7 +6,7 @@ import json
 import math
 import re
 
-from calls import ROOT, check, expect, main, run
+from calls import ROOT, check, expect, main, run, seen_elsewhere
 
 JOB = {"family": "llama3", "framework": "torchtitan FSDP2", "hidden": 1024, "heads": 8, "ffn_kind": "swiglu", "ffn_hidden": 4096, "vocab": 32000, "seq_len": 2048,
        "gpu": "H100-80GB", "n_gpus": 8, "gpus_per_node": 8, "dtype": "bf16", "tp": 1, "pp": 1, "dp": 8, "zero_stage": 3}
@@ -74,6 +74,7 @@ def tables(folder):
            "estimate", *[word if word != "torchtitan" else "maxtext" for word in words])
 
 
+@seen_elsewhere
 def like_runs(folder):
     """Runs that no rate explains, the more so the longer their sequences: others between them are told by the runs like them, and a job
     that is like none is told by the corrections alone."""
@@ -100,6 +101,7 @@ def like_runs(folder):
     expect("sizes are at least 1", 2, "batch", "estimate", *ESTIMATE, "--profile", speeds)
 
 
+@seen_elsewhere
 def logs(folder):
     """What three of the programs print: the step that they tell is what is predicted afterwards, but for the shrinkage."""
     for name, program, batch in (("megatron", "Megatron-LM", "64"), ("torchtitan", "torchtitan", "16"), ("deepspeed", "DeepSpeed", "16")):
@@ -126,6 +128,7 @@ def logs(folder):
               after["available_bytes"] == before["available_bytes"] - told["corrections"][0]["memory_bytes"], result)
 
 
+@seen_elsewhere
 def offsets(folder):
     """Steps that are all as much longer than predicted are told, however much: what runs share is no noise."""
     log, found, path, other = (folder / name for name in ("slow.log", "slow.json", "slow.csv", "slow-other.csv"))
@@ -160,6 +163,7 @@ def trainer(folder):
     check("what a launch counts is noted once", result.returncode == 0 and result.stderr.count("note: the launch counts 8 devices") == 1, result)
 
 
+@seen_elsewhere
 def sentences(_):
     """Each price says how far such prices were off, for people and in JSON, or that this is not known."""
     known = json.loads((ROOT / "planner/facts/accuracy.json").read_text())["entries"]

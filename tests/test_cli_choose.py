@@ -8,7 +8,7 @@ import json
 import math
 import re
 
-from calls import SMALL, check, expect, main, run, some
+from calls import SMALL, check, expect, main, run, seen_elsewhere, some
 
 JOB = ["tiny-gpt", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
 
@@ -88,6 +88,7 @@ def cheapest(folder):
     check("a part that the batch cannot be dealt to ends nothing", [(part["devices"], "step_s" in part) for part in odd] == [(4, False), (3, False), (2, True), (1, True)])
 
 
+@seen_elsewhere
 def leanest(folder):
     """--objective memory: no other known plan takes less, and with 1/32 less none is found."""
     file = folder / "leanest.json"
@@ -102,6 +103,7 @@ def leanest(folder):
     check("the shortest within so much", near(plan["predicted"]["step_s"], step_of("1x4:cpu", *JOB, "--fix", "offload=none", "--reserve", plan["context"]["reserve"])), None)
 
 
+@seen_elsewhere
 def withheld(_folder):
     """What --objective memory keeps from plans is neither a reserve nor a card that is full; what a device keeps anyway is told otherwise."""
     job = ["plan", "gpt2", "--batch", 16, "--cluster", "1x2:h100-sxm", "--target", "deepspeed"] # of which offload would take less
@@ -180,6 +182,7 @@ def wrong_questions(_folder):
         expect(f"recommend {words}", 2, pattern, "recommend", "gpt2", *words)
 
 
+@seen_elsewhere
 def short_of_memory(folder):
     """Where nothing fits, with hosts' memory or without, plan and explain say the changes by which something does, of what the target can be told."""
     job = ["llama-2-7b", "--cluster", "1x1:rtx4090", "--batch", 8, "--seq", 2048, "--target", "deepspeed"]

@@ -7,7 +7,7 @@ import html.parser
 import json
 import re
 
-from calls import ROOT, SHARE, check, expect, main, run
+from calls import ROOT, SHARE, check, expect, main, run, seen_elsewhere
 
 SMALL = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
 
@@ -25,6 +25,7 @@ def nothing_fits(_folder):
     check("short as described", list(short) == fields)
 
 
+@seen_elsewhere
 def last_resort(folder):
     """Only a plan of what takes least memory fits after layout: its certificate is one of the whole space all the same."""
     plan = folder / "last.json"
@@ -78,6 +79,7 @@ def check_page(text):
     check("both colour schemes, paper, keys", all(words in text for words in ("prefers-color-scheme:dark", "@media print", "focus-visible", "ArrowDown")))
 
 
+@seen_elsewhere
 def raw_data(folder):
     plan, page, table, profile = folder / "<b>&.json", folder / "report.html", folder / "report.md", folder / "profile.json"
     profile.write_text(json.dumps({"format": "cleave-profile", "version": 1, "dtype": "fp32", "software": "<i>library</i> 1.2"}))
@@ -130,6 +132,7 @@ def same_report(folder):
     check_page(first)
 
 
+@seen_elsewhere
 def taken_out(folder):
     """Plan files of a report of which there were none before are whole: they check."""
     result = run("compare", "--auto", "tiny-gpt", *SMALL, "--json")
@@ -155,6 +158,7 @@ def keys_of(value, inside=""):
         yield from keys_of(item, inside + "[]")
 
 
+@seen_elsewhere
 def described(folder):
     """Every key that a verb prints with --json is in the schema: a field of its own, or named in what one says."""
     known = set()

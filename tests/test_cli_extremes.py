@@ -8,7 +8,7 @@ import os
 import random
 import re
 
-from calls import SMALL, check, main, run
+from calls import SMALL, check, main, run, seen_elsewhere
 
 GAP, MOST_S = 0.01, 2 ** 52 / 1e9  # the longest step that is counted
 DRAWN = int(os.environ.get("CLEAVE_TEST_EXTREMES", "0"))
@@ -87,6 +87,7 @@ def drawn(most):
     return cases
 
 
+@seen_elsewhere
 def searches(folder):
     counted("searches on links of a byte per second and more, batches up to 10^12, what reads their plans",
             (*KNOWN[:2 if SMALL else None], *drawn(DRAWN)), plan_holds(folder))

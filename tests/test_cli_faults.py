@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-from calls import ALL, CLEAVE, SMALL, check, expect, main, process_of_rank, run
+from calls import ALL, CLEAVE, SMALL, check, expect, main, process_of_rank, run, seen_elsewhere
 
 TIMEOUT_S, FOR_EVER = 4 if SMALL else 3, 10 ** 9
 PR_SET_CHILD_SUBREAPER = 36
@@ -49,6 +49,7 @@ def transports(plan):
     return ("tcp", "mpi") if mpi else ("tcp",)
 
 
+@seen_elsewhere
 def stopped(folder):
     """A rank's process is stopped, or killed: every message, the last one too, names that rank first with its last instruction."""
     plan = plan_for_two(folder)
@@ -72,6 +73,7 @@ def stopped(folder):
                 check(f"{name}: the last line: {errors}", lines and re.match(rf"error: rank {rank}( on host \S+)? died(, rank \d.*)?; last seen: {where}", lines[-1]))
 
 
+@seen_elsewhere
 def unread(folder):
     """Nobody reads what the run says, or its terminal has gone: it saves and ends. Under nohup it goes on."""
     plan = plan_for_two(folder)
@@ -96,6 +98,7 @@ def unread(folder):
         check(f"unread {words}: nohup: {code} {errors}", code == 0 and saved_steps(place / "nohup") == [200])
 
 
+@seen_elsewhere
 def too_little(folder):
     """What the host or the shell lacks is said beforehand: memory for the ranks' arenas, a stack, open files."""
     plan = plan_for_two(folder)
@@ -118,6 +121,7 @@ def too_little(folder):
     check("as many open files as can be had", many.returncode == 0, many)
 
 
+@seen_elsewhere
 def interrupted(folder):
     """Before the first checkpoint: the folder that the run made is gone; one that was there stays."""
     plan, old = plan_for_two(folder), folder / "old"
@@ -138,6 +142,7 @@ def saved_steps(place):
     return sorted(int(found[1]) for name in os.listdir(place) if (found := re.fullmatch(r"step-(\d+)\.save-\d+", name)))
 
 
+@seen_elsewhere
 def asked_to_end(folder):
     """SIGTERM and SIGUSR1: the run saves, says how to go on, and ends with the code for queueing it again; what it saved is resumed to the same losses.
     So it does when it is asked before its ranks have begun."""
@@ -187,6 +192,7 @@ def asked_twice(folder):
         check(f"asked twice {words}: code 75: {code} {errors}", code == 75 and saved_steps(place))
 
 
+@seen_elsewhere
 def asked_at_the_end(folder):
     """After its last step a run is asked to end: it has done what it was to do."""
     plan = plan_for_two(folder)
@@ -202,6 +208,7 @@ def asked_at_the_end(folder):
         check(f"asked at the end {words}: {codes}", all(code == 0 and steps == [5] for code, _, steps in codes))
 
 
+@seen_elsewhere
 def suspended(folder):
     """A launcher that was stopped for longer than --timeout has seen no progress; the ranks have made some."""
     plan, place = plan_for_two(folder), folder / "suspended"
@@ -231,6 +238,7 @@ def closed(folder):
         check(f"closed {words}", done.returncode == 1 and "cannot write to standard output" in done.stderr and saved_steps(place) == [4], done)
 
 
+@seen_elsewhere
 def raced(folder):
     """Of two runs for one new folder one goes on, whichever made it."""
     plan = plan_for_two(folder)
@@ -278,6 +286,7 @@ def launcher_killed(folder):
             os.kill(rank, signal.SIGKILL)
 
 
+@seen_elsewhere
 def restarted(folder):
     """A rank that dies ends all; the job begins anew from the newest save, so often as was asked for."""
     plan, place = plan_for_two(folder), folder / "restarted"
@@ -317,6 +326,7 @@ def losses(out):
     return [json.loads(line)["loss"] for line in out.splitlines() if '"loss"' in line and '"summary"' not in line]
 
 
+@seen_elsewhere
 def every(folder):
     """Steps, or a time."""
     plan, place = plan_for_two(folder), folder / "every"
@@ -358,6 +368,7 @@ def locked(place):
     return False
 
 
+@seen_elsewhere
 def owners(folder):
     """A folder has one run at a time, and another run's checkpoints are not replaced unasked; the message says what to type."""
     plan, place = plan_for_two(folder), folder / "owned"
@@ -425,6 +436,7 @@ def queued(folder):
     expect("queued: elsewhere", 2, "expected a checkpoint in .*, found none|cannot read", "run", plan, "--steps", 2, "--checkpoint", place / "a", "--resume", place / "b")
 
 
+@seen_elsewhere
 def moving(folder):
     """The newest save is gone as soon as there is a newer one: a run that goes on from a folder in which another one saves takes that."""
     plan, place = plan_for_two(folder), folder / "moving"
@@ -443,6 +455,7 @@ def moving(folder):
     end(first)
 
 
+@seen_elsewhere
 def straggler(folder):
     """A rank that gets a tenth of its time is named in the summary, with how many times as long it computed."""
     plan, named = folder / "long.json", None
@@ -467,6 +480,7 @@ def straggler(folder):
     check(f"straggler: named: {named}", named is not None and named["rank"] == 1 and named["factor"] >= 2)
 
 
+@seen_elsewhere
 def full(_folder):
     """What cannot be written is an error, also for a help text."""
     for words in (["--help"], ["help"], ["plan", "--help"], ["help", "plan"], ["--version"], ["--completion"], ["--man-page"], ["schedules"]):

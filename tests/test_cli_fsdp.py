@@ -2,7 +2,7 @@
 """FSDP as accelerate, the Trainer and axolotl are told of it, in the files and words of their users. usage: test_cli_fsdp.py CLEAVE SOURCE_ROOT"""
 import json
 
-from calls import check, expect, main, run
+from calls import check, expect, main, run, seen_elsewhere
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 1024,
           "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False}
@@ -49,6 +49,7 @@ def files_of_the_trainer(folder):
         expect(words, 2, message, "estimate", "--from", "accelerate-fsdp2", f"{TRAINER} {words}", "--model", folder / "config.json", "--cluster", "1x8:h100-sxm", cwd=folder)
 
 
+@seen_elsewhere
 def keys_of_sections(folder):
     """A key that a section should not have, and one whose value has no price, is told with its place; what changes nothing is not."""
     (folder / "keys.yaml").write_text("distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_reshard_after_foward: false\n"
@@ -65,6 +66,7 @@ def keys_of_sections(folder):
     check(f"DeepSpeed's section: {unknown}", layer.get("zero") == 2 and unknown == ["deepspeed_config.zero3_surprise = 1"], result)
 
 
+@seen_elsewhere
 def deepspeed_of_the_trainer(folder):
     """Where the Trainer names DeepSpeed's file, accelerate's own, which starts processes alone, says how many there are, and its target is DeepSpeed's."""
     (folder / "several.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n")
@@ -79,6 +81,7 @@ def deepspeed_of_the_trainer(folder):
            "accelerate launch --config_file several.yaml train.py --per_device_train_batch_size 1 --zero_stage 2", "--model", folder / "config.json", "--cluster", "1x8:h100-sxm", cwd=folder)
 
 
+@seen_elsewhere
 def lengths_of_trainers(folder):
     """Where nobody says a length, LLaMA-Factory, axolotl and trl have their own, which the note names; of another script it is the model's longest."""
     model = folder / "long.json"

@@ -4,7 +4,7 @@ import json
 import os
 import struct
 
-from calls import check, main, run
+from calls import check, main, run, seen_elsewhere
 
 LLAMA = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 256}
 
@@ -15,6 +15,7 @@ def said(name, status, message, *arguments):
     check(name, result.returncode == status and message in result.stderr + result.stdout * (arguments[0] == "plan"), result)
 
 
+@seen_elsewhere
 def assumed(folder):
     bare, strange = folder / "bare.json", folder / "strange.json"
     bare.write_text(json.dumps(LLAMA))
@@ -39,6 +40,7 @@ def assumed(folder):
     said("as none", 2, 'has the model_type "lama"; the nearest is llama', "import", strange, "--as", "lama")
 
 
+@seen_elsewhere
 def sounds(folder):
     """An encoder of sound reads more positions than are planned, which stands beside each prediction."""
     whisper = {"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper", "d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
@@ -94,6 +96,7 @@ def quantized_matrices(folder, job):
     said("what all of a block need not share", 2, "rule model requires", "plan", unlike(model), "--cluster", "1x8:h100-sxm", "--batch", 8, "--seq", 64, "--target", "deepspeed")
 
 
+@seen_elsewhere
 def fewer_bits_advised(folder):
     """Where nothing fits and frozen matrices are in 16 bits, they are tried in four: what is advised then fits."""
     config = folder / "config.json"
@@ -114,6 +117,7 @@ def fewer_bits_advised(folder):
     check("in JSON", changes["bits of frozen matrices"]["now"] == 16 and not changes["bits of frozen matrices"]["found"])
 
 
+@seen_elsewhere
 def experts_of_quantized_models(folder):
     """Experts are no linear layers since transformers 5: bitsandbytes passes over them, unless somebody says otherwise."""
     config, model, launch = folder / "config.json", folder / "m.json", folder / "a.yaml"
@@ -134,6 +138,7 @@ def experts_of_quantized_models(folder):
     check("experts of axolotl", held["quantize_moe_experts: true\n"] < held[""] / 2)
 
 
+@seen_elsewhere
 def what_adapters_drop(folder):
     """Each keeps a copy of what it reads, with a byte of a mask, where the framework drops from it (lora_dropout); it takes time, too."""
     config, beside, told = folder / "config.json", folder / "adapter_config.json", {}

@@ -2,7 +2,7 @@
 """The program on launches as their users type them: a script with its arguments, what a tokenizer knows, keys that are slips. usage: test_cli_launches.py CLEAVE SOURCE_ROOT"""
 import json
 
-from calls import check, expect, main, run
+from calls import check, expect, main, run, seen_elsewhere
 
 WORDS = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 --bf16 --global-batch-size 16"
 SCRIPT = f"""#!/bin/bash
@@ -16,6 +16,7 @@ torchrun --nproc_per_node 8 --nnodes $NODES pretrain_gpt.py {WORDS} $MORE \\
 """
 
 
+@seen_elsewhere
 def script_with_arguments(folder):
     """What is typed behind a script's name is its arguments, what stands before it its environment; places stay those of the file."""
     script = folder / "run.sh"
@@ -53,6 +54,7 @@ def script_with_arguments(folder):
     expect("no such script", 2, "none.sh: cannot read this script .check the path.", "estimate", "--from", "megatron-lm", f"bash {folder}/none.sh {script} 2", "--cluster", "1x8:h100-sxm")
 
 
+@seen_elsewhere
 def vocabulary_beside_a_launch(folder):
     """A launch may leave its vocabulary to a tokenizer, and nothing else."""
     job = ("estimate", "--from", "megatron-lm", f"{WORDS} --micro-batch-size 2", "--cluster", "1x8:h100-sxm")
@@ -170,6 +172,7 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_
           "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False}
 
 
+@seen_elsewhere
 def trainers_configurations(folder):
     """axolotl's and LLaMA-Factory's: adapters by their names, files from where the trainer is started, lists of mappings, and what only they say."""
     model = folder / "config.json"
@@ -251,6 +254,7 @@ def trainers_configurations(folder):
     check("what only they say", left == ["sample_packing = false"], left)
 
 
+@seen_elsewhere
 def quantized_launches(folder):
     """What a launch stores the matrices in that it freezes: as axolotl, LLaMA-Factory, open-instruct and trl have it, whose scales are quantized in turn, or not."""
     model, settings = folder / "config.json", folder / "zero2.json"
@@ -291,6 +295,7 @@ def quantized_launches(folder):
     check("of one that says it by itself", told.returncode == 0 and "llama-2-70b-qlora stores frozen matrices in nf4-double, of which the launch says nothing" in told.stderr, told)
 
 
+@seen_elsewhere
 def settings_of_a_program(folder):
     """A program that is given its settings in a file: as a word, or by trl's --config; the launcher has a file of its own."""
     model = folder / "config.json"
@@ -405,6 +410,7 @@ def files_that_a_script_takes_in(folder):
     check("typed", typed.returncode == 0 and "pp 4" in typed.stdout, typed)
 
 
+@seen_elsewhere
 def words_from_files(folder):
     """What $(cat FILE) and readarray read is read too; where it is not, a launch that says no degree beside it has no price."""
     (folder / "par.txt").write_text("# four\n--tensor-model-parallel-size 4\n--sequence-parallel\n")
@@ -481,6 +487,7 @@ def names_that_are_slips(folder):
     check("lengths that are one", result.returncode in (0, 3) and "did you mean" not in result.stderr, result)
 
 
+@seen_elsewhere
 def scripts_in_python(folder):
     """What a script in Python trains with is not read but of recipes: one sentence says what is, and what to type."""
     script = folder / "train.py"
@@ -521,6 +528,7 @@ def stated_devices(folder):
             check(f"--{option} on {cluster}", result.returncode == 0 and (f"#SBATCH --{option}={asked} (line {line}: the cluster that it is priced on has {here})" in result.stderr) == (asked != here), result)
 
 
+@seen_elsewhere
 def few_micro_batches(folder):
     """A pipeline that is priced by few of its micro-batches takes what the simulator takes for all, also where stages hand on parts of the sequence."""
     launch = ("--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 --group-query-attention --num-query-groups 8 --seq-length 8192 --max-position-embeddings 8192 "
@@ -535,6 +543,7 @@ def few_micro_batches(folder):
     check(f"{said} s said, {took} s taken", abs(said / took - 1) < 0.01, whole)
 
 
+@seen_elsewhere
 def options_beside_a_launch(folder):
     """A batch or a length that is typed goes before the launch's own, and that is said."""
     launch = f"{WORDS} --micro-batch-size 2 --vocab-size 1024"
@@ -548,6 +557,7 @@ def options_beside_a_launch(folder):
         check(f"a length {words} {more}", result.returncode == 0 and (told in result.stderr) != said, result)
 
 
+@seen_elsewhere
 def megatron_words(folder):
     """What is no argument any more is said with what it did, and a batch that does not divide with its numbers."""
     job = ("--cluster", "1x8:h100-sxm", "--vocab-size", 1024)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Megatron-LM's command lines as users have them: what a plan has of them, where their jobs say nodes, words that are slips. usage: test_cli_megatron.py CLEAVE SOURCE_ROOT"""
-from calls import check, expect, main, run
+from calls import check, expect, main, run, seen_elsewhere
 
 SIZES = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 --vocab-size 1024 --bf16"
 WORDS = f"pretrain_gpt.py {SIZES} --micro-batch-size 2 --global-batch-size 16"
@@ -9,6 +9,7 @@ CLUSTER = ("--cluster", "1x8:h100-sxm")
 EXPERTS = f"{WORDS} --num-experts 8 --moe-router-topk 2 --moe-grouped-gemm --moe-token-dispatcher-type alltoall --moe-aux-loss-coeff 0.01"
 
 
+@seen_elsewhere
 def what_a_plan_has_not(folder):
     """Words that change neither time nor memory, and that an export of the plan would need again, are told where a plan is kept."""
     plan = folder / "plan.json"
@@ -39,6 +40,7 @@ def nodes_of_the_job(folder):
         check(f"{words}: {told}", result.returncode == 0 and (nodes in result.stdout + result.stderr) == told, result)
 
 
+@seen_elsewhere
 def words_that_are_slips(folder):
     """Megatron-LM takes no abbreviations: what lacks a part of an option, or is called as elsewhere, is refused with the one that is meant."""
     for word, meant in (("--tensor-parallel-size 4", "--tensor-model-parallel-size"), ("--tensor-model-parallel 4", "--tensor-model-parallel-size"), ("--expert-parallel-size=2", "--expert-model-parallel-size"),
@@ -50,6 +52,7 @@ def words_that_are_slips(folder):
         check(word, result.returncode == 0 and f"not understood: {word.split()[0]}" in result.stdout + result.stderr, result)
 
 
+@seen_elsewhere
 def files_of_others(folder):
     """A file of torchtitan's that is not behind its option, and a command that starts a program which may have a recipe, are said with what to type."""
     (folder / "t.toml").write_text('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\n')

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import short_memory
-from calls import ALL, CLEAVE, ROOT, check, main, run
+from calls import ALL, CLEAVE, ROOT, check, main, run, seen_elsewhere
 
 MOST_KIB = 400 << 10  # of addresses: the program and its libraries have 200 MiB of them
 
@@ -50,6 +50,7 @@ def readers(folder):
     check(f"a silent writer: {result.stderr}", result.returncode == 2 and "nothing came through this pipe for 0.8 s" in result.stderr)
 
 
+@seen_elsewhere
 def blas(folder):
     """Where there are no addresses for OpenBLAS's buffers a run says so; OpenBLAS itself would ask for them for ever."""
     plan = folder / "blas.json"

@@ -4,7 +4,7 @@
 usage: test_cli_moved.py CLEAVE SOURCE_ROOT
 """
 import json
-from calls import ROOT, check, expect, main, run
+from calls import ROOT, check, expect, main, run, seen_elsewhere
 
 JOB = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
 
@@ -66,6 +66,7 @@ LAUNCHES = {  # of each source: what names a file, the file's ending, what it sa
 }
 
 
+@seen_elsewhere
 def launched(folder):
     """A launch that names a file: what is not understood there is shown if the file lies with the launch, and counted if not."""
     sent = folder / "sent"

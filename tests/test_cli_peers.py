@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from calls import ROOT, check, expect, main, run, some
+from calls import ROOT, check, expect, main, run, seen_elsewhere, some
 
 
 def partitions(folder):
@@ -92,6 +92,7 @@ def foreign_profile(folder):
               ours["step_s"] <= theirs["step_s"] and max(ours["peak_bytes"]) <= usable)
 
 
+@seen_elsewhere
 def foreign_model(folder):
     """--from hf says what is found without it."""
     config = folder / "config.json"

@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 
-from calls import SHARE, check, expect, main, run
+from calls import SHARE, check, expect, main, run, seen_elsewhere
 
 
 def losses_of(result):
@@ -33,6 +33,7 @@ def files_of(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@seen_elsewhere
 def planned_alone(folder):
     """A head over classes is planned, and no device runs it; what takes as long as was predicted does."""
     model, plan = folder / "classes.json", folder / "classes-plan.json"
@@ -44,6 +45,7 @@ def planned_alone(folder):
     expect("classes take their time", 0, "median step", "run", plan, "--steps", 1, "--backend", "timed")
 
 
+@seen_elsewhere
 def rates(folder):
     """The schedule of learning rates: what its options mean, and that a resumed run goes on with it, bit by bit."""
     plan = plan_for_two(folder)
@@ -102,6 +104,7 @@ def notes(folder):
     check("notes: on the processor none", "notes" not in run("run", plan, "--steps", 1, "--json").stdout)
 
 
+@seen_elsewhere
 def kernels(folder):
     """--kernels on emulated GPUs: what ran has its place in the timeline and in the summary of each rank; a device without records says so."""
     modules = {"CLEAVE_MODULE_DIR": str(pathlib.Path(sys.argv[3]).parent)}
@@ -130,6 +133,7 @@ def kernels(folder):
     expect("kernels: on the processor", 2, "--kernels records what GPUs run, and --backend cpu has none: give --backend cuda", "run", plan, "--kernels")
 
 
+@seen_elsewhere
 def limits(folder):
     """A limit on the size of files is an error like others: it does not end the program by a signal, and nothing partial stays."""
     plan, small = plan_for_two(folder), {"file_bytes": 2 << 10}
@@ -152,6 +156,7 @@ def limits(folder):
     check("limits: no folder of a run that did not begin", not (folder / "new").exists())
 
 
+@seen_elsewhere
 def mixtures(folder):
     """Who computes has room for every choice of tokens, whatever framework the plan is for; who only waits, waits as long as that one takes."""
     model, plan = folder / "mixture.json", folder / "mixture-plan.json"
@@ -168,6 +173,7 @@ def mixtures(folder):
         expect("mixtures: compare", 0, "measured", "compare", plan, "--run", "--steps", 2, "--rounds", 1)
 
 
+@seen_elsewhere
 def imported_mixture(folder):
     """A config.json says no capacity, so no load ends the run: here every token is the same letter, and chooses the same experts."""
     model, text = folder / "config.json", folder / "letters.txt"
@@ -190,6 +196,7 @@ def place_of(path, key):
     raise AssertionError(f"{path} has no {key}")
 
 
+@seen_elsewhere
 def positions(folder):
     """What does not fit the model, or is another one, is said with the place in the plan file."""
     good, bad = json.loads(plan_for_two(folder).read_text()), folder / "changed.json"

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from calls import check, expect, main, run
+from calls import check, expect, main, run, seen_elsewhere
 
 VERBS = re.findall(r"^  (\w+) {2,}", run("--help").stdout, re.M)
 OFFERS = {  # what stands on the line, and what must be among the offers; "!": must not
@@ -84,6 +84,7 @@ words=({" ".join(f"'{word}'" for word in words)}) CURRENT={len(words)}
             check(f"zsh is told {offer}", offer in done.stdout, done)
 
 
+@seen_elsewhere
 def man_pages(folder):
     for verb in [None, *VERBS]:
         name = f"cleave-{verb}" if verb else "cleave"

@@ -8,7 +8,7 @@ import shlex
 import statistics
 import xml.etree.ElementTree
 
-from calls import ROOT, check, expect, main, run, some
+from calls import ROOT, check, expect, main, run, seen_elsewhere, some
 
 RUNS, GOLDEN = ROOT / "tests/data/measurements.csv", ROOT / "tests/data/golden.csv"
 LATE = "bucket=1TiB"  # one bucket: reduced after the last backward pass
@@ -182,6 +182,7 @@ def write_rows(path, rows):
         writer.writerows(rows)
 
 
+@seen_elsewhere
 def devices(folder):
     """Each name of a GPU leads to a device that the catalogue has."""
     path, table = folder / "gpus.csv", folder / "devices.csv"
@@ -195,6 +196,7 @@ def devices(folder):
         check(f"{gpu} {said}", not row["skipped"] and json.loads(value["--cluster"])["device"] == device and value["--dtype"] == dtype)
 
 
+@seen_elsewhere
 def experts_of_megatron(folder):
     """Which framework's prices a mixture of experts gets follows from what its row says of graphs and dispatchers."""
     row = next(row for row in rows_of(RUNS) if row["id"] == "moe-ep")
@@ -232,6 +234,7 @@ def frameworks(folder):
     check("one is not known", 'note: 1 row names a framework that is not known, such as "typo-xyz": priced as cleave' in result.stderr, result)
 
 
+@seen_elsewhere
 def attention_of_megatron(folder):
     """Attention that is not fused: of the local implementation, and of functional tests that ask for it. Theirs is the last stage's memory, and of GPUs a node's where the name says so."""
     table, out = folder / "golden.csv", folder / "golden_out.csv"
@@ -255,6 +258,7 @@ def attention_of_megatron(folder):
               int(fix["dp"]) == (8 if node else 16) // 4 // context and fix.get("hsdp") == ("2" if "instances" in test else None), row)
 
 
+@seen_elsewhere
 def recomputed_operators(folder):
     """Words for the recomputation of single operators, as frameworks have them."""
     cases = (("selective:layernorm+moe_act", "recompute-except=norm+expert_act", ""), ("selective:core_attn", "recompute-except=core", ""),
