@@ -178,8 +178,7 @@ static void settle_head(const struct busy *b, struct line *line, const int64_t *
         line->head[l + 1] = min_i64(line->head[l + 1], line->head[l] + work[l + 1] - work[l]);
 }
 
-/* Sets heads and drains of stages of a model with branches, where a stage's first layer and its last one may be of two
- * branches. */
+/* Sets heads and drains of stages of a model with branches, where first and last layer may be of two branches. */
 static bool settle_branches(struct busy *b, const int64_t *begin, const int64_t *drain)
 {
     if (!least_behind(b, drain, b->line[0].head))

@@ -14,8 +14,7 @@ struct forward_ranges {
     struct forward_range at[2 * MOST_SPANS + 1];
 };
 
-/* Copies kinds whose stages are apart or not, of plans with the longest forward part in that range; false when out of
- * memory. */
+/* Copies kinds whose stages are apart or not, of plans with a longest forward part in that range; false: no memory. */
 static bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns,
                              int64_t to_ns)
 {

@@ -19,8 +19,7 @@ struct group {
 };
 /* Makes the group of members first, first + stride, ... */
 struct group group_regular(const struct cluster *cluster, int ranks, int first, int stride, int concurrent);
-/* Makes the group of local rank 0 over the mesh atoms of a stage; concurrent counts the stage's other groups beside
- * it. */
+/* Makes the group of local rank 0 over the mesh atoms of a stage; concurrent counts its other groups beside it. */
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms);
 /* Counts the stage's ranks of the type that share one of its links at the level; 1 where it shares nothing there. */
 int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);

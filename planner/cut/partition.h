@@ -31,8 +31,7 @@
 #include "planner/cut/chain.h"
 #include "planner/price/price.h"
 
-/* Limits what is looked at in a model with branches, by counts and not seconds, so that answers are the same
- * everywhere. */
+/* Limits what is looked at in a model with branches, by counts, so that answers are the same everywhere. */
 struct ideal_limits {
     int tie_places;     /* up to so many places, cuts that are equally good are compared by what crosses them */
     int64_t trial_work; /* places looked at for each place of the chain, before what is left behind them is bounded */

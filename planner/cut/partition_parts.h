@@ -279,8 +279,7 @@ void vectors_whole_caps(const struct solver *s, int level, int64_t *cap);
 /* Gives the best bound of the vectors that came after the first `seen` of the level, and are still there. It stops at a
  * bound of `enough`. */
 int64_t vectors_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough);
-/* Adds a vector to a level; one that a relaxation ended with goes to levels that have none yet as well. False when out
- * of memory. */
+/* Adds a vector to a level; one that ended a relaxation goes to levels that have none yet as well. False: no memory. */
 bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
 bool vectors_add(struct solver *s, int level, const double *multipliers);
 /* Makes a vector of one row alone, where already its least is too much, so that nothing was relaxed. */

@@ -60,8 +60,7 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
 int64_t estimate_least_further_ns(const struct plan *plan, const struct judging *judging, int64_t ns);
 /* Numbers of micro-batches that leave no replica without work and that the schedule takes are multiples of it. */
 int estimate_micro_batch_unit(const struct plan *plan);
-/* Makes the same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on
- * failure too. */
+/* Makes the same plan for so many micro-batches of the same size, and its graph; the caller's both, on failure too. */
 bool estimate_shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
                       int micro_batches, struct error *err);
 /* Makes its program, too. The caller frees it, on failure too. */

@@ -1,5 +1,4 @@
-/* What the walk of a pipeline is about: its pieces, what they exchange, and the order in which passes and messages come
- * about. */
+/* What the walk of a pipeline is about: its pieces, what they exchange, and the order of passes and messages. */
 #ifndef CLEAVE_ESTIMATE_PIPELINE_PARTS_H
 #define CLEAVE_ESTIMATE_PIPELINE_PARTS_H
 #include "base/arena.h"

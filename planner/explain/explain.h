@@ -108,8 +108,7 @@ bool explainer_look(struct explainer *e, const struct space *space, const struct
 /* Solves with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
 bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                       struct error *err);
-/* True when its program, and those of plans like it, take so long to judge that what is asked about it is asked
- * lightly. */
+/* True when its program, and those of plans like it, take so long to judge that questions about it are light. */
 bool explainer_is_dear(const struct explained *explained);
 /* Searches the whole space under the explainer's facts, once; lightly, where a dear plan is known before. */
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
@@ -122,8 +121,7 @@ bool explainer_judge(struct explainer *e, const struct plan *plan, struct soluti
 bool explainer_judge_simulated(struct explainer *e, const struct simulated_plan *simulated, struct solution *out,
                                struct error *err);
 void explainer_sort_simulated(struct explainer *e);
-/* Gives the space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else
- * is free. */
+/* Gives the space that the plan came from as far as it tells: batch, sequence, dtype, buckets, clipping; else free. */
 struct space explain_space(const struct plan *plan);
 
 /* ---- what the plan chose, as the search's keys name it ---- */

@@ -24,8 +24,7 @@ struct explained {
 /* Fails when the plan is not legal for the model. The caller frees *out: explained_free(). */
 bool explained_open(struct explained **out, const struct model *model, const struct plan *plan, struct error *err);
 void explained_free(struct explained *explained); /* accepts NULL */
-/* Makes program and memory, if they are not there. shelf: where the program may be, and goes when it is dropped; may be
- * NULL. */
+/* Makes program and memory, if they are not there. shelf: where the program may be, gone when dropped; may be NULL. */
 bool explained_lower(struct explained *explained, struct pace_shelf *shelf, struct error *err);
 void explained_drop(struct explained *explained, struct pace_shelf *shelf);
 int64_t explained_peak_bytes(const struct explained *explained); /* of the fullest stage; after explained_lower() */

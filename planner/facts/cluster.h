@@ -161,8 +161,7 @@ int cluster_unit_of(const struct cluster *cluster, int rank, int level);
 int cluster_place(const struct cluster *cluster, int rank, int level);
 /* Counts the devices of the smallest node. */
 int cluster_node_size(const struct cluster *cluster);
-/* Fails when a device has no peak for the dtype; the message names the dtypes that it has. Costs trust a cluster that
- * passed. */
+/* Fails when a device has no peak for the dtype; the message names those it has. Costs trust one that passed. */
 bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct error *err);
 /* Reads one catalogue file. name is used in messages and is the device's name unless the JSON has its own; strings live
  * in arena. */

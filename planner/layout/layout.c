@@ -380,8 +380,7 @@ static void merge_reached(struct reached *into, const struct reached *from)
         into->last[lane] = max_int(into->last[lane], from->last[lane]);
 }
 
-/* Keeps the waits that neither the lane nor a later wait implies; returns their number. before: what the lane has
- * reached. */
+/* Keeps waits that neither the lane nor a later one implies; returns their number. before: what the lane reached. */
 static int keep_needed(const struct stage_program *list, struct reached *reached, int index,
                        const struct reached *before, int *waits, int count)
 {

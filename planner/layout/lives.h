@@ -34,8 +34,7 @@ bool lives_find(const struct program *program, struct life *lives, struct error 
 /* Finds those of one stage's buffers alone. */
 bool lives_find_stage(const struct program *program, int stage, const struct by_stage *of, struct life *lives,
                       struct error *err);
-/* True when two instructions of the compute lane that follow each other there are for one layer, one way, of one
- * micro-batch. */
+/* True when two instructions that follow each other in the compute lane are of a layer, one way, of a micro-batch. */
 bool lives_same_visit(const struct instr *a, const struct instr *b);
 /* True when the next step reads the buffer, under another name: the life of the opening's buffer goes on behind it. */
 bool lives_wrap(const struct program *program, const struct life *lives, int buffer);

@@ -5,8 +5,7 @@
 #include "planner/lower/lower_weights.h"
 #include <string.h>
 
-/* Adds a gradient version to the live base version. A slice accumulates itself; what a collective gives is added after
- * it. */
+/* Adds a gradient version to the live base version. Slices accumulate themselves; what collectives give is added. */
 static void add_to_base(struct lowering *l, int version, int base, const struct site *site)
 {
     struct conversion path[MAX_CONVERSIONS];

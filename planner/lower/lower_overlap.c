@@ -5,8 +5,7 @@
  *
  * Each pass keeps its own order, and each lane of messages too. What stands between the two passes stays before them if
  * it is for the backward pass and behind them if it is of the forward pass. A pass is not paired with the backward pass
- * of its own micro-batch, which reads what it makes; schedules that leave one more in flight than they need have
- * others. */
+ * of its own micro-batch, which reads what it makes; schedules that leave one more in flight have others. */
 #include "planner/lower/lower_emit.h"
 #include "planner/program/clock.h"
 #include <string.h>

@@ -1,5 +1,4 @@
-/* What makes a plan illegal for a graph: plan_check(). Every message names the place, what was expected, what was
- * found. */
+/* What makes a plan illegal for a graph: plan_check(). Messages name the place, what was expected, what was found. */
 #include "base/num.h"
 #include "planner/plan/plan.h"
 #include "planner/program/schedule.h"

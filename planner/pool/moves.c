@@ -1,5 +1,6 @@
 /* A candidate's plan changed a little: cuts moved by a layer, one to another place, strategies of a piece or of all,
  * another configuration with the same cuts and strategies. Strategies keep their places. */
+#include "models/model.h"
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
 #include "planner/pool/moves.h"
@@ -114,6 +115,15 @@ bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_
            finish(run, !run->bench.chain.cut && shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
+/* Layers of the block that comes most often. */
+static int block_layers(const struct model *model)
+{
+    const struct model_block *most = model->blocks;
+    for (int b = 1; b < model->block_count; b++)
+        most = model->blocks[b].count > most->count ? &model->blocks[b] : most;
+    return most->layer_count;
+}
+
 static int count_steps(const struct run *run, const struct candidate *c)
 {
     return run->bench.chain.cut ? 0 : cut_move_steps(&run->configs[c->config]);
@@ -125,15 +135,28 @@ static bool make_step(struct run *run, const struct candidate *from, int index, 
     return moves_cuts(run, from, &move, kept, out);
 }
 
-const struct move_kind moves_by_steps = { count_steps, make_step, true };
+/* A cut that stands well within blocks stands well one block further, and worse in between. */
+static int count_blocks(const struct run *run, const struct candidate *c)
+{
+    return block_layers(run->bench.model) > 1 ? count_steps(run, c) : 0;
+}
 
-/* True when what crosses a cut depends on its place: values skip layers, or layers hand on unequal amounts. Boyer and
- * Moore's vote (1991) names the only amount that more may hand on. */
-static bool has_other_cuts(const struct run *run)
+static bool make_block(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+{
+    struct cut_move move = cut_move_step(&run->configs[from->config], index);
+    move.by *= block_layers(run->bench.model);
+    return moves_cuts(run, from, &move, kept, out);
+}
+
+const struct move_kind moves_by_steps = { count_steps, make_step, true };
+const struct move_kind moves_by_blocks = { count_blocks, make_block, false };
+
+/* Boyer and Moore's vote (1991) names the only amount that more than half of the layers may hand on. */
+bool moves_jump(const struct run *run)
 {
     const struct graph *graph = run->bench.graph;
     int64_t usual = 0, count = 0;
-    if (run->bench.chain.cut)
+    if (run->bench.chain.cut || !run_is_small(run))
         return false;
     if (run->bench.chain.branches)
         return true;
@@ -151,7 +174,7 @@ static bool has_other_cuts(const struct run *run)
 /* Counts the jumps that a cut may take, since a better place for it may lie behind worse ones. */
 static int count_jumps(const struct run *run, const struct candidate *c)
 {
-    return run_is_small(run) && has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
+    return moves_jump(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
 }
 
 static bool make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)

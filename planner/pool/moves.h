@@ -14,8 +14,7 @@ struct cut_move cut_move_step(const struct config *config, int index);
 /* Counts jumps, each of which moves one cut to any place of the pieces that it divides; `by` 0 moves nothing. */
 int cut_move_jumps(const struct plan *plan);
 struct cut_move cut_move_jump(const struct config *config, const struct plan *plan, int index);
-/* Makes the plan with cuts moved, not ranked yet; out->plan is NULL where it does not fit, or is one of the first
- * `kept`. */
+/* Makes the plan with cuts moved, not ranked yet; out->plan is NULL where it does not fit, or is one of the `kept`. */
 bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
                 struct candidate *out);
 /* Moves layers between the first and the last that share a weight with them to the first one's stage, where what they
@@ -27,14 +26,17 @@ struct strategy_move {
 };
 int strategy_move_count(const struct config *config);
 struct strategy_move strategy_move_at(int index);
-/* Moves of one kind, by number: steps, jumps of more than one layer where a model is small and cuts differ, strategy
- * moves. make: as moves_cuts(). */
+/* Moves of one kind, by number: steps, steps by a block, jumps of more than one layer where a model is small and cuts
+ * differ, strategy moves. make: as moves_cuts(). */
 struct move_kind {
     int (*count)(const struct run *run, const struct candidate *c);
     bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
     bool again; /* one that helped may help once more */
 };
-extern const struct move_kind moves_by_steps, moves_by_jumps, moves_by_strategies;
+/* True when a small model's cuts jump: what crosses them depends on their place, since values skip layers or layers
+ * hand on unequal amounts. Then a plan's walk before it climbed says little (vgg-16: a third to a half goes). */
+bool moves_jump(const struct run *run);
+extern const struct move_kind moves_by_steps, moves_by_blocks, moves_by_jumps, moves_by_strategies;
 /* Puts the candidate's cuts and all its strategies under another configuration of as many pieces. */
 bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
 #endif

@@ -137,7 +137,8 @@ static bool find_neighbours(struct run *run, const struct candidate *like, bool 
                            .kept = before };
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
-    const struct move_kind *const kinds[] = { &moves_by_steps, &moves_by_jumps, &moves_by_strategies, NULL };
+    const struct move_kind *const kinds[] = { &moves_by_steps, &moves_by_blocks, &moves_by_jumps, &moves_by_strategies,
+                                              NULL };
     bool good = true;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
         round.visits_left = POLISH_VISITS;

@@ -4,6 +4,7 @@
 #include "planner/program/clock.h"
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
+#include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 
@@ -218,7 +219,7 @@ static bool walk_ranked(struct run *run, int count)
         return false;
     for (int i = 0; i < first && options->top <= 1 && !options->keep_all; i++)
         best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
-    int64_t far_ns = best_ns < INT64_MAX ? best_ns + best_ns / RANK_FAR_SHARE : INT64_MAX;
+    int64_t far_ns = best_ns < INT64_MAX && !moves_jump(run) ? best_ns + best_ns / RANK_FAR_SHARE : INT64_MAX;
     if (!walk_all(run, run->candidates + first, count - first, far_ns))
         return false;
     for (int i = first; i < count; i++)

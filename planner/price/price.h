@@ -122,8 +122,7 @@ struct price_table *price_with_stages(struct arena *arena, const struct price_ta
  * strategy_count). NULL when out of memory. */
 struct price_table *price_changed(struct arena *arena, const struct price_table *table,
                                   void (*change)(struct price_table *copy, const void *context), const void *context);
-/* Makes *into the least or the most of both, number by number; a copy, where there is none yet. False when out of
- * memory. */
+/* Makes *into the least or the most of both, number by number; a copy, where there is none yet. False: no memory. */
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
 /* Gives numbers each of which is the least of all strategies, and no more than most_ns. */
 struct least_price price_least(const struct price_table *table, int class_index, int64_t most_ns);

@@ -49,8 +49,7 @@ bool clock_posts_early(const struct plan *plan);
  * far behind them (DeepSeek-V3 with further tokens in a stage of their own on 512 H100: 28.9 s a step, 39.0 without),
  * not where all forward passes come first (t5-base in 4 stages of gpipe on RTX 4090: 649 ms, 753 with). */
 bool clock_posts_skips(const struct plan *plan);
-/* A message as its receiver knows it: when the clock sends it, which stage does, and its rank among those that one pass
- * sends. */
+/* A message as its receiver knows it: when the clock sends it, which stage does, its rank among those of one pass. */
 struct clock_message {
     int64_t time;
     int from, rank;

@@ -53,8 +53,7 @@ int64_t instr_wire_bytes(const struct program *program, int stage, const struct 
 bool geometry_rank_counts(const struct program *program, const struct buffer *buffer, int local_rank);
 /* True when the rank does the UPDATE: it has the gradient. */
 bool geometry_rank_updates(const struct program *program, const struct instr *instr, int local_rank);
-/* True when this rank adds its elements in a NORM. Of a weight's copies on several stages only the first stage has a
- * NORM at all. */
+/* True when this rank adds its elements in a NORM. Of a weight's copies on several stages only the first has one. */
 bool geometry_norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank);
 /* Gives the optimizer state beside a BUFFER_GRADIENT, always the next buffer; -1 for any other buffer. */
 int geometry_state_buffer(const struct program *program, int gradient_buffer);

@@ -2,8 +2,7 @@
 #include "planner/program/recipe.h"
 
 /* ---- where ---- */
-/* The loss's segments end the graph; in front of them stands the product that makes what they read, or what a cap makes
- * of it. */
+/* The loss's segments end the graph; in front of them stands the product that makes what they read, or its cap. */
 static bool find_segments(const struct graph *graph, struct loss_walk *walk)
 {
     int end = graph->segment_count, loss = graph->loss_value < 0 ? -1 : graph->values[graph->loss_value].producer;

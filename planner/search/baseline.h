@@ -1,5 +1,4 @@
-/* Plans that people would write by hand: one strategy for all layers, stages balanced by cost. For estimates and
- * comparisons. */
+/* Plans as people write them: one strategy for all layers, stages balanced by cost. For estimates and comparisons. */
 #ifndef CLEAVE_SEARCH_BASELINE_H
 #define CLEAVE_SEARCH_BASELINE_H
 #include "planner/space/space.h"

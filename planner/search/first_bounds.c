@@ -70,8 +70,7 @@ static bool open_lists(struct run *run)
     return (certificate->records && !arena_failed(&run->arena)) || fail_memory(run->err);
 }
 
-/* Prices at once what the next configurations are bounded by: enough to keep threads busy, some tens of milliseconds of
- * work. */
+/* Prices at once what the next configurations are bounded by: enough to keep threads busy for tens of milliseconds. */
 static void price_next(struct run *run, int first)
 {
     enum { NEXT = AHEAD_MOST / 2 };

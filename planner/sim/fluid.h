@@ -42,7 +42,6 @@ bool fluid_shares(const struct fluid *fluid, const struct link_uses *uses);
 /* These begin and end the slot's transfer. Speeds are as before until fluid_share(). */
 void fluid_join(struct fluid *fluid, int slot, const struct link_uses *uses);
 void fluid_leave(struct fluid *fluid, int slot);
-/* Divides the links anew that somebody joined or left. The result depends on who is under way alone, not on who came
- * first. */
+/* Divides the links anew that somebody joined or left. The result depends on who is under way, not on who was first. */
 void fluid_share(struct fluid *fluid);
 #endif

@@ -14,13 +14,11 @@ struct certificate_hash {
 struct certificate_hash certificate_hash_start(const struct space *space);
 /* Adds of how many order ideals of the layers it speaks, as in struct certificate; -1 changes nothing. */
 void certificate_hash_orders(struct certificate_hash *hash, int64_t ideals);
-/* Must be called for each configuration in the order of the space. table: its prices for bounds; NULL: it has no
- * program. */
+/* Must be called for each configuration in the order of the space. table: its prices for bounds; NULL: none. */
 void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table);
 
 enum { CERTIFICATE_DIGEST_BYTES = 17 };
-/* Gives the digest of all other members of a certificate, against damage, not against forgery. False when out of
- * memory. */
+/* Gives the digest of all other members of a certificate, against damage, not forgery. False: no memory. */
 bool certificate_digest(char out[CERTIFICATE_DIGEST_BYTES], const struct json *certificate);
 /* Writes the number as certificates write it. */
 void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash);

@@ -50,8 +50,7 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
 bool workbench_open_from(struct workbench *bench, struct price_shelf *shelf, uint64_t rates, const struct model *model,
                          const struct facts *facts, const struct space *space, struct error *err);
 void workbench_close(struct workbench *bench);
-/* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, enough for a
- * bound. */
+/* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, for a bound. */
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err);
 /* Gives the table for stages that live on one type of the cluster's, from that rank on; the tables of several have

@@ -1,7 +1,6 @@
 #include "planner/program/schedules/pass_list.h"
 
-/* A stage of the back half does what its opposite does, with the copies exchanged. `own` is the copy that begins on
- * this half. */
+/* A stage of the back half does what its opposite does, with copies exchanged. `own` is the one that begins here. */
 struct writing {
     struct pass_list list;
     int own, other, micro_batches;
