@@ -4,7 +4,7 @@ import json
 import re
 
 import calls
-from calls import check, expect, main, run, seen_elsewhere
+from calls import check, expect, main, run
 
 SMALL = ["tiny-gpt", "--batch", 8, "--seq", 32, "--dtype", "fp32"]
 
@@ -20,7 +20,6 @@ def help_names_every_key(folder):
     expect("man page", 0, re.escape(keys()).replace(r"\-", r"\\-"), "--man-page", "plan")
 
 
-@seen_elsewhere
 def buckets(folder):
     """Smaller ones are in the plan, its price and its certificate."""
     plan, steps = folder / "bucket.json", []
@@ -66,7 +65,6 @@ def words(folder):
     check("plans whose lines are alike: how they differ", len(lines) == len(set(lines)) == 5, top)
 
 
-@seen_elsewhere
 def zero_without_shards(folder):
     """A stage of ZeRO is shown as it takes effect, however it was fixed."""
     shown = []
@@ -82,7 +80,6 @@ def decisions(*args):
     return json.loads(result.stdout)["decisions"] if result.returncode == 0 else check(f"{args}", False, result)
 
 
-@seen_elsewhere
 def estimate_takes_keys_as_options(folder):
     job = ["estimate", "tiny-llama", "--batch", 16, "--seq", 32, "--dtype", "fp32", "--cluster", "1x8:cpu"]
     for fixed in ("tp=2,pp=2,micro-batch=2,zero=1,loss-chunks=4", "dp=8,zero=3,hsdp=4,prefetch=2", "tp=2,recompute=full,order=data-inside", "pp=2,schedule=gpipe",
@@ -108,7 +105,6 @@ def estimate_decides_as_plan(folder):
               len({json.dumps(run["dims"]) for run in made["layers"]}) > 1, None)
 
 
-@seen_elsewhere
 def layers_have_their_own(folder):
     made = decisions("estimate", *SMALL, "--cluster", "1x2:cpu", "--zero", 1, "--fix", "layer[1-2].zero=3,layer[2].recompute=full,bucket=4KiB")
     runs = [(run["layers"], run["zero"], run["recompute"]) for run in made["layers"]]
@@ -128,7 +124,6 @@ DIMENSIONS = {"dp": "dp=4", "rp": "dp=4,hsdp=2,zero=3", "ps": "dp=4,dp-by=ps", "
               **{f"{by}+ep": f"tp=1,cp=2,cp-by={by},ep=2,ep-over=context" for by in ("cp-gather", "cp-ring", "cp-ulysses")}}
 
 
-@seen_elsewhere
 def every_row_is_a_choice(folder):
     names = [d["name"] for d in json.loads(run("dimensions", "--json").stdout)["dimensions"]]
     check(f"every dimension has a choice: {names}", set(names) == {"none", *DIMENSIONS})
@@ -142,7 +137,6 @@ def every_row_is_a_choice(folder):
             check(f"schedule {schedule}: {made}", made["schedule"] == schedule)
 
 
-@seen_elsewhere
 def optimizers(folder):
     """The free search of an optimizer has what each restriction of it has, and its certificate holds."""
     job, plan = ["gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64], folder / "optimizer.json"

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from calls import ALL, CLEAVE, SHARE, check, main, run, seen_elsewhere
+from calls import ALL, CLEAVE, SHARE, check, main, run
 
 QUIET_S = 2
 
@@ -69,7 +69,6 @@ def expect_progress(what, code, pattern, *words, **how):
     check(f"{what}: nothing is left of it", terminal.line == "" and not any(line.startswith("cleave ") and line.endswith("...") for line in terminal.lines), told)
 
 
-@seen_elsewhere
 def tests(folder):
     plan, slow = folder / "plan.json", folder / "slow.json"
     made = run("plan", "tiny-gpt", "--cluster", "1x1:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)

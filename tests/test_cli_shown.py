@@ -5,7 +5,7 @@ import os
 import pty
 import subprocess
 
-from calls import CLEAVE, ROOT, check, main, run, seen_elsewhere
+from calls import CLEAVE, ROOT, check, main, run
 
 # As they stand in files: ESC, BEL, DEL, CR, backspace, C1 as a character, C1 as a byte, a cut character, an overlong one.
 HOSTILE = [b"\x1b[2J", b"\x07", b"\x7f", b"\r", b"\b", b"\xc2\x9b2J", b"\x9b2J", b"\xe2\x82", b"\xc0\x9b"]
@@ -26,7 +26,6 @@ def look(name, *words):
     return result
 
 
-@seen_elsewhere
 def names_in_json(folder):
     """Both as bytes and as JSON escapes, in keys, names and values."""
     model, plan = (ROOT / "models/zoo/tiny-gpt.json").read_bytes(), folder / "plan.json"
@@ -50,7 +49,6 @@ def names_in_json(folder):
                 look(f"{option} {how} {bad}", "plan", "tiny-gpt", *([] if option == "--cluster" else words[:2]), option, file, *words[2:])
 
 
-@seen_elsewhere
 def names_elsewhere(folder):
     for i, bad in enumerate(HOSTILE):
         file = folder / f"rows{i}.csv"
@@ -66,7 +64,6 @@ def names_elsewhere(folder):
         look(f"path {bad}", "show", path)
 
 
-@seen_elsewhere
 def no_line_of_ours(folder):
     """A name or a value with a new line in it does not begin a line that looks like one of the program."""
     model, file, bad = (ROOT / "models/zoo/tiny-gpt.json").read_bytes(), folder / "lines.json", b"a\\nerror: forged"
@@ -88,7 +85,6 @@ def no_line_of_ours(folder):
         check(f"line in a word {wanted}: {said.stdout} {said.stderr}", b"\nerror: forged" not in said.stdout + said.stderr)
 
 
-@seen_elsewhere
 def own_line_is_cleared(folder):
     """The program itself may clear a line of a terminal (test_cli_progress.py asks for it), and writes nothing else that commands one."""
     leader, follower = pty.openpty()
