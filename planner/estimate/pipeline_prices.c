@@ -110,8 +110,7 @@ static bool place_layers(const struct priced *p)
     return true;
 }
 
-/* Prices have all that a weight costs with the first of its layers. Another stage has what its own layer needs, reduces
- * and updates. */
+/* Prices have all that a weight costs with the first of its layers. Another stage has what its own layer does. */
 static bool take_part(const struct priced *p, int place)
 {
     int class_index = p->chain->class_of[p->chain->tied_first];

@@ -163,8 +163,7 @@ int cluster_place(const struct cluster *cluster, int rank, int level);
 int cluster_node_size(const struct cluster *cluster);
 /* Fails when a device has no peak for the dtype; the message names those it has. Costs trust one that passed. */
 bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct error *err);
-/* Reads one catalogue file. name is used in messages and is the device's name unless the JSON has its own; strings live
- * in arena. */
+/* Reads a catalogue file. name is for messages and the device's unless the JSON has its own; strings live in arena. */
 bool device_type_read(struct device_type *out, struct arena *arena, const char *name, const char *json, size_t length,
                       struct error *err);
 /* Writes the device as an object that device_type_read() takes, all its fields. */

@@ -4,8 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What was predicted of a plan, as its file shows it. Names and values of the breakdown come from the simulator's
- * categories. */
+/* What was predicted of a plan, as its file shows it. The breakdown has names and values of sim/'s categories. */
 struct prediction {
     int64_t step_ns;
     double tokens_per_s_per_device, mfu;

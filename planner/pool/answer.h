@@ -1,5 +1,4 @@
-/* What a search is asked and what it answers: options, plans, certificate, statistics, and what comes nearest where
- * nothing fits. */
+/* What a search is asked and what it answers: options, plans, certificate, statistics, the nearest if none fits. */
 #ifndef CLEAVE_POOL_ANSWER_H
 #define CLEAVE_POOL_ANSWER_H
 #include "base/workers.h"

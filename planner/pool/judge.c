@@ -38,6 +38,14 @@ bool judge_plan(const struct run *run, const struct plan *plan, const struct pri
     return good;
 }
 
+static void drop_plan(struct search_result *result, int index)
+{
+    struct search_plan *plan = &result->plans[index];
+    plan_free(plan->plan);
+    estimate_free(plan->estimate);
+    memmove(plan, plan + 1, (size_t)(--result->plan_count - index) * sizeof *plan);
+}
+
 bool judge_list_plan(struct search_result *result, const struct search_plan *plan, int top)
 {
     int place = result->plan_count;
@@ -49,11 +57,8 @@ bool judge_list_plan(struct search_result *result, const struct search_plan *pla
             return false;
     if (place == top)
         return false;
-    if (result->plan_count == top) {
-        struct search_plan *last = &result->plans[--result->plan_count];
-        plan_free(last->plan);
-        estimate_free(last->estimate);
-    }
+    if (result->plan_count == top)
+        drop_plan(result, top - 1);
     memmove(&result->plans[place + 1], &result->plans[place],
             (size_t)(result->plan_count - place) * sizeof *result->plans);
     result->plans[place] = *plan;
@@ -501,6 +506,13 @@ bool judge_settle(struct run *run)
         struct search_plan *plan = &plans[i];
         if (i >= top && plan->estimate->prediction.step_ns >= plans[top - 1].estimate->prediction.step_ns)
             break;
+        bool alike = false;
+        for (int k = 0; k < i && i >= top; k++) /* whole, both take longer alike */
+            alike |= config_equal_but(&plans[k].config, &plan->config, 0);
+        if (alike) {
+            drop_plan(run->result, i--);
+            continue;
+        }
         bool ended = run_stops(run) || (run->options->paced && !run->options->told);
         if (!(ended ? settle(run, plan->plan, plan->estimate, run->err) : settle_whole(run, plan)))
             return false;
@@ -515,9 +527,7 @@ bool judge_settle(struct run *run)
         bool beyond = last->estimate->prediction.step_ns >= MAX_TIME_NS;
         if (!beyond && run->result->plan_count <= top)
             break;
-        plan_free(last->plan);
-        estimate_free(last->estimate);
-        run->result->plan_count--;
+        drop_plan(run->result, run->result->plan_count - 1);
         run->beyond |= beyond;
     }
     return true;

@@ -48,8 +48,7 @@ struct price_table {
      * and every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
     /* (shape_count) The tables of stages with turns[i] meshes, where they may have several; each has the exchange of
-     * gradients of its replicas. Every number here is the least of them. NULL: none do; a table for bounds has none
-     * either. */
+     * gradients of its replicas. Every number here is the least of them. NULL: none do, or it is a table for bounds. */
     int shape_count;
     const int *turns;
     const struct price_table *const *by_turns;

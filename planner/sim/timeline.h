@@ -1,5 +1,4 @@
-/* Spans by rank and instruction, simulated or measured: one type, so that joining two gives the error per op kind of
- * every run. */
+/* Spans by rank and instruction, simulated or measured: one type, so that joining two gives the errors by op kind. */
 #ifndef CLEAVE_SIM_TIMELINE_H
 #define CLEAVE_SIM_TIMELINE_H
 #include "planner/program/program.h"

@@ -239,8 +239,7 @@ static struct layer_price forbidden(const struct workbench *bench, const struct 
     return price;
 }
 
-/* Goes from the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does
- * not fit. */
+/* Goes from the graph's classes to the chain's, where rules tell layers apart: what one may not choose does not fit. */
 static bool apply_rules(struct workbench *bench, const struct price_key *key, struct priced_strategy *priced,
                         struct error *err)
 {
