@@ -64,7 +64,8 @@ def described(schema, value):
 
 
 def seen_elsewhere(test):
-    """Marks a test whose lines of the program others reach (scripts/lines-by-test): sanitizers do without it."""
+    """Marks a test whose lines of the program others reach (scripts/lines-by-test; of all 77,070 nobody reaches 274 then): sanitizers do without
+    it."""
     test.seen_elsewhere = True
     return test
 
