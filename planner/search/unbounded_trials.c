@@ -2,7 +2,6 @@
  * long stages idle, little in which degrees and strategies are good. */
 #include "base/num.h"
 #include "planner/estimate/effort.h"
-#include "planner/pool/moves.h"
 #include "planner/program/clock.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
@@ -272,7 +271,6 @@ static bool try_proposals(struct trial *t)
 {
     struct run *run = t->run;
     int64_t best_ns = t->below_ns;
-    bool soon_told = run->bench.chain.tied_first < 0 && !moves_jump(run); /* by a walk without climbing */
     if (!list_proposals(t))
         return false;
     int at = 0;
@@ -283,7 +281,7 @@ static bool try_proposals(struct trial *t)
         for (; at < end; at++)
             if (!try_config(t, t->proposals[at].config, &t->leaders[t->proposals[at].leader]))
                 return false;
-        int64_t far_ns = soon_told ? best_ns + best_ns / TRIAL_FAR_SHARE : INT64_MAX;
+        int64_t far_ns = run->bench.chain.tied_first < 0 ? best_ns + best_ns / TRIAL_FAR_SHARE : INT64_MAX;
         if (!rank_more(run, before, far_ns))
             return false;
         pass_over(run, far_ns - 1); /* whose walk was ended early */
@@ -357,7 +355,7 @@ static bool judge_new(struct run *run, int before, int64_t most_ns)
         return true;
     if (!joined_ends_make(run) || !joined_ends_try_all(run))
         return false;
-    if (most_ns < INT64_MAX && !moves_jump(run))
+    if (most_ns < INT64_MAX)
         pass_over(run, most_ns + most_ns / TRIAL_FAR_SHARE);
     if (!climb_from(run, run->config_count))
         return false;
