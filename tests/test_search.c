@@ -79,7 +79,7 @@ START_TEST(restrictions_do_not_help)
             options.space.stages = (struct allowed){ 1, { stages } };
             struct search_result *part = run_search(&world, &options);
             int64_t step = part->feasible ? part->plans[0].estimate->prediction.step_ns : INT64_MAX;
-            ck_assert_msg(found <= step + step / 25, "%d stages: %lld, all: %lld", stages, (long long)step,
+            ck_assert_msg(found <= step + step / 30, "%d stages: %lld, all: %lld", stages, (long long)step,
                           (long long)found);
             search_result_free(part);
         }

@@ -193,7 +193,7 @@ static bool leave_out(struct solver *s, int64_t sum, struct descent *d, bool *le
     return true;
 }
 
-/* Finds the least sum of C under the cap, as far as this effort knows it. None is left where such a plan is long. */
+/* Finds the least sum of C under the cap, as far as this effort knows. Where such a plan is too long none is left. */
 static bool refine_cap(struct solver *s, enum effort effort, struct descent *d, int64_t *sum)
 {
     int64_t wanted_ns = d->upper - step_tolerance(s, d->upper);

@@ -103,7 +103,7 @@ void estimate_find_origins(struct prediction *p, const struct program *program, 
 }
 
 /* Fills in what the report says of the step beside its time: of how many micro-batches it is; tokens of the batch,
- * model FLOPs over the dense peak of all devices. Processor cores have none but one assumed, which they exceed. */
+ * model FLOPs over the dense peak of all devices. Processor cores have an assumed one, which they may exceed. */
 void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
                          const struct facts *facts)
 {

@@ -108,7 +108,7 @@ bool explainer_look(struct explainer *e, const struct space *space, const struct
 /* Solves with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
 bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                       struct error *err);
-/* True when its program, and those of plans like it, take so long to judge that questions about it are light. */
+/* True when its program, and those of plans like it, take so long to judge that it is asked about lightly. */
 bool explainer_is_dear(const struct explained *explained);
 /* Searches the whole space under the explainer's facts, once; lightly, where a dear plan is known before. */
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err);

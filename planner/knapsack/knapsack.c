@@ -294,7 +294,7 @@ static int64_t *thresholds(struct knapsack_solver *s, int *count)
 }
 
 /* Solves the thresholds peaks[0] > ... > peaks[count - 1]. Returns their least proven bound, or one that is not below
- * open_bound. *binds: memory binds at the highest; where it does not, what lower ones leave out only helps. */
+ * open_bound. *binds: memory binds at the highest; else what lower ones leave out could only have helped. */
 static int64_t solve_thresholds(struct knapsack_solver *s, const int64_t *peaks, int count, int64_t open_bound,
                                 double *multipliers, bool *binds)
 {

@@ -169,7 +169,7 @@ static inline bool pass_spot(struct passed *p, const struct place_item *want, co
     return pass_placed(p, want->bytes, (at->first <= want->last) & (at->last >= want->first), at->low, at->high);
 }
 
-/* Finds the tightest gap between the placed that live beside the item; else their top. b: another list, or the same. */
+/* Finds the tightest gap between placed items that live beside the item; else their top. b: another list, or a. */
 static int64_t find_gap(const struct spots *a, const struct spots *b, const struct place_item *want)
 {
     struct passed passed = nothing_passed;

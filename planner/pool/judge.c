@@ -507,7 +507,7 @@ bool judge_settle(struct run *run)
         if (i >= top && plan->estimate->prediction.step_ns >= plans[top - 1].estimate->prediction.step_ns)
             break;
         bool alike = false;
-        for (int k = 0; k < i && i >= top; k++) /* whole, both take longer alike */
+        for (int k = 0; k < i && i >= top; k++) /* simulated whole, plans of one configuration grow alike */
             alike |= config_equal_but(&plans[k].config, &plan->config, 0);
         if (alike) {
             drop_plan(run->result, i--);

@@ -34,7 +34,7 @@ struct move_kind {
     bool again; /* one that helped may help once more */
 };
 /* True when a small model's cuts jump: what crosses them depends on their place, since values skip layers or layers
- * hand on unequal amounts. Then a plan's walk before it climbed says little (vgg-16: a third to a half goes). */
+ * hand on unequal amounts. Then a plan's walk says little before the plan has climbed. */
 bool moves_jump(const struct run *run);
 extern const struct move_kind moves_by_steps, moves_by_blocks, moves_by_jumps, moves_by_strategies;
 /* Puts the candidate's cuts and all its strategies under another configuration of as many pieces. */

@@ -56,6 +56,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     struct search_result *result = NULL;
     struct search_options options = a->narrowed;
     options.any_plan = true;
+    options.skip |= 1u << PART_UNBOUNDED; /* other schedules hardly fit where none does that the closed form bounds */
     options.prices = kind == ADVICE_SEQUENCE || kind == ADVICE_BITS ? NULL : a->prices;
     struct facts facts = *a->facts;
     int times = kind == ADVICE_DEVICES ? (int)(value / facts.cluster->device_count) : 1;

@@ -407,7 +407,7 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
     return true;
 }
 
-/* Tells whether sharding all weights leaves room without stages; in a small model, with stages. */
+/* Tells whether sharding all weights leaves room without stages; in a small model, soon judged, with stages. */
 static bool fits_easily(struct run *run, const struct config *config, bool *out)
 {
     return sharded_comfortable(run, config, out) && (*out || !run_is_small(run) || leaves_room(run, config, 1, out));

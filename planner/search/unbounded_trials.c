@@ -387,8 +387,7 @@ bool unbounded_try(struct run *run)
         return true;
     t.first = run->candidate_count;
     end_turns(run);
-    int blind = run->options->any_plan && run->config_count > 0 ? 0 : TRIAL_BLIND;
-    for (int i = 0; i < run->unbounded_count && i < blind && !run->beyond && !run_stops(run); i++)
+    for (int i = 0; i < run->unbounded_count && i < TRIAL_BLIND && !run->beyond && !run_stops(run); i++)
         if (!try_config(&t, run->config_count + i, NULL)) /* nobody leads */
             return false;
     return rank_more(run, t.first, INT64_MAX) && judge_new(run, t.first, INT64_MAX);

@@ -165,8 +165,7 @@ int degrees_inside(const struct degrees *degrees);
 bool mesh_legal(const struct degrees *degrees, int group);
 /* Gives the most ranks that can share out the experts of every layer: all degrees divide it; 1 without experts. */
 int64_t legal_most_experts(const struct graph *graph);
-/* True when context-parallel atoms find something to split in every heavy operator: else their ranks all do the same.
- */
+/* True when context-parallel atoms find something to split in every heavy operator: else all ranks do the same. */
 bool legal_context(const struct graph *graph, const struct mesh *mesh);
 
 /* True when the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where

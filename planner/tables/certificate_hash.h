@@ -14,7 +14,7 @@ struct certificate_hash {
 struct certificate_hash certificate_hash_start(const struct space *space);
 /* Adds of how many order ideals of the layers it speaks, as in struct certificate; -1 changes nothing. */
 void certificate_hash_orders(struct certificate_hash *hash, int64_t ideals);
-/* Must be called for each configuration in the order of the space. table: its prices for bounds; NULL: none. */
+/* Must be called for each configuration, in the space's order. table: prices for bounds; NULL: it has no program. */
 void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table);
 
 enum { CERTIFICATE_DIGEST_BYTES = 17 };
