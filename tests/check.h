@@ -26,10 +26,16 @@ static inline bool small_share(void)
     return share_stride() > 8;
 }
 
+/* Whether all cases are wanted, also those that take long for what they find beyond the others (./run-tests --all). */
+static inline bool all_cases(void)
+{
+    return share_stride() == 1;
+}
+
 /* Of cases that each cost several searches a share has one in so many, a whole run all. */
 static inline bool in_turn(int number, int every)
 {
-    return share_stride() == 1 || number % every == 0;
+    return all_cases() || number % every == 0;
 }
 
 /* Before a process ends by _exit(), which leaves what gcov has counted unwritten. */

@@ -12,7 +12,7 @@ def several(folder):
         expect(f"--fix {repeated}: the same again, and layers' rules", 0, "step", *small, "--fix", repeated)
     if ALL:
         expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
-    answer = run(*small, "--top", 4, "--json", *(["--fix", "tp=1,zero=1"] if SMALL else []))
+    answer = run(*small, "--top", 4, "--json", *([] if ALL else ["--fix", "tp=1,zero=1"]))
     top = json.loads(answer.stdout)["top"]
     check("plan --top: as many, by step", len(top) == 4 and [t["step_s"] for t in top] == sorted(t["step_s"] for t in top), answer)
     check("plan --top: the plan is the first", top[0]["step_s"] == json.loads(answer.stdout)["predicted"]["step_s"], answer)
@@ -21,7 +21,7 @@ def several(folder):
     for resource, key in some([("memory", "peak_bytes"), ("devices", "devices")]):
         fixed = ["--fix", "tp=1,zero=1,micro-batch=2"]
         expect(f"plan --pareto {resource}", 0, "none of these is beaten in both", *small, *fixed, "--pareto", resource)
-        answer = run(*small, *(fixed if SMALL else []), "--pareto", resource, "--json")
+        answer = run(*small, *([] if ALL else fixed), "--pareto", resource, "--json")
         points = json.loads(answer.stdout)["frontier"]
         check(f"plan --pareto {resource}: falls", len(points) > 1 and all(
             a["step_s"] < b["step_s"] and a[key] > b[key] for a, b in zip(points, points[1:])), answer)
@@ -49,7 +49,7 @@ def several(folder):
     check("plan --batch auto: the plan's is one of them", tried[found["decisions"]["batch"]] == found["predicted"]["step_s"], answer)
     check("plan --batch auto: all are shown", all(re.search(rf"^[* ] +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
     check("plan --batch auto: why the most per second is not taken", re.search(r", the smallest within 0\.1 % of the most sequences/s; doubling(?s:.*)\n\* +768: .*\n +1152: ", answer.stderr), answer)
-    if not SMALL:
+    if ALL:
         expect("plan --batch auto: beyond 63 bits is none", 3, "40960: no plan", "plan", "llama-3-70b", "--cluster", "1x5:a100-sxm-80", "--batch", "auto", "--fix", "offload=none")
     most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")
     check("plan --batch auto:MOST: none above", max(t["batch"] for t in json.loads(most.stdout)["batches"]) <= 6, most)
@@ -299,9 +299,9 @@ def memories(_):
 
 def hopeless(folder):
     """State that all devices and hosts together cannot hold: nothing is searched, and what would fit is said of the widest space."""
-    if not SMALL:
-        expect("a model that nothing can hold", 3, r"nothing fits: memory of hosts(.|\n)*  --cluster 4x8:h100-sxm: (.|\n)*not enough: a smaller batch, a shorter",
-               "plan", "llama-3-405b", "--cluster", "1x8:h100-sxm", "--batch", 128, "--seq", 8192)
+    for model, cluster, batch, enough in (("gpt3-175b", "1x1:a100-sxm-80", 1, "16x1:a100-sxm-80"), ("llama-3-405b", "1x8:h100-sxm", 128, "4x8:h100-sxm"))[:2 if ALL else 1]:
+        expect(f"{model}, which nothing can hold", 3, rf"nothing fits: memory of hosts(.|\n)*  --cluster {enough}: (.|\n)*not enough: a smaller batch, a shorter",
+               "plan", model, "--cluster", cluster, "--batch", batch)
 
 
 def shared_links(_):

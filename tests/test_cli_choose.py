@@ -8,7 +8,7 @@ import json
 import math
 import re
 
-from calls import SMALL, check, expect, main, run, seen_elsewhere, some
+from calls import ALL, SMALL, check, expect, main, run, seen_elsewhere, some
 
 JOB = ["tiny-gpt", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
 
@@ -80,7 +80,7 @@ def cheapest(folder):
     expect("an objective that is none", 2, "expected one of time, cost, memory", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "speed")
     expect("objectives and --pareto", 2, "give it without --pareto", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "memory", "--pareto", "memory")
     odd = answer("plan", *JOB[:-2], "--dtype", "fp32", "--cluster", "4x1:cpu", "--objective", "cost", "--price", "cpu=1", "--fix", "pp=1,tp=1,sp=false,cp=1,micro-batch=4", "-o", file)["objective"]["tried"]
-    if not SMALL:
+    if ALL:
         job = ["llama-2-70b", "--batch", 64, "--seq", 4096]
         plan = answer("plan", *job, "--cluster", "2x8:a100-sxm-80", "--objective", "cost", "--price", "a100-sxm-80=2", "-o", file)
         check("states on hosts", "offload" in json.dumps(plan["search"]["widened"]) and plan["context"]["cluster"]["source"] == "2x8:a100-sxm-80" and
@@ -145,7 +145,7 @@ def recommends(_folder):
         check(f"{among}: listed once", len(set(names)) == len(names) and "1x8:l40s" in names and found["searched"] <= len(names), found)
     # where nothing fits the space is wider, as plan's is, but for clusters that would serve no better
     wide = ["llama-2-7b", "--batch", 64, "--seq", 4096, "--target", "deepspeed"]
-    found = [] if SMALL else answer("recommend", *wide, "--among", "1x1:l40s,1x1:gh200-96,1x2:l40s", "--tokens", 1e8, "--target-time", "10d")["candidates"]
+    found = answer("recommend", *wide, "--among", "1x1:l40s,1x1:gh200-96,1x2:l40s", "--tokens", 1e8, "--target-time", "10d")["candidates"] if ALL else []
     if found:
         plan = answer("plan", *wide, "--cluster", "1x1:gh200-96")
         check("offload, as plan has it", found[0]["widened"] == "offload" == plan["search"]["widened"][0] and near(found[0]["step_s"], plan["predicted"]["step_s"]))
@@ -194,12 +194,12 @@ def short_of_memory(folder):
     said = expect("explain", 3, "nothing fits", "explain", *job)
     check("explain: the changes", re.search(r"\n  memory per device  [0-9.]+ GiB instead of 24.0 GiB: .*\n  devices +8 instead of 1: ", said.stdout), said)
     expect("a batch is found without offload", 0, r"best of \d ways", "plan", "gpt2", "--cluster", "1x2:l40s", "--seq", 512, "--batch", "auto:8", "--target", "deepspeed")
-    for target, devices in (("deepspeed", 1), ("torchtitan", 2)):
+    for target, devices in (("deepspeed", 1), ("torchtitan", 2))[:2 if ALL else 1]:
         expect(f"offload for {target}", 0, "layers offloaded.*widened: nothing fits without offload", "plan", "llama-2-7b", "--batch", 8, "--seq", 1024,
                "--cluster", f"1x{devices}:rtx4090@host=25e9,host-memory=256e9", "--target", target, "--launch", folder / f"widened-{target}")
     # nor does it hang on the batch: what fits with two micro-batches fits with more
     tight = ["llama-3-70b", "--cluster", "1x4:h100-sxm", "--seq", 2048, "--fix", "pp=1,tp=1,micro-batch=1,loss-chunks=16", "--space", "recompute=full:block,offload=none:all"]
-    for batch in (8, 16, 256):
+    for batch in (8, 16, 256) if ALL else (8,):
         expect(f"tight hosts, {batch} sequences", 0, r"7\d\.\d GiB of 77\.0 GiB\n  host memory per device, by stage: 23[0-3] GiB of 233 GiB", "plan", *tight, "--batch", batch)
     # and where something fits, but nothing near what the formula finds, states go to hosts
     crowded = ["mixtral-8x7b", "--batch", 512, "--seq", 4096, "--cluster", "2x8:h100-sxm", "--target", "deepspeed", "--reserve", "30GiB"]

@@ -167,7 +167,7 @@ def described(folder):
             known |= {key, *re.findall(r"[A-Za-z_0-9-]+", field["description"]), *field.get("enum", [])}
     plan, h100, rows = folder / "plan.json", ["gpt2", "--cluster", "1x2:h100-sxm", "--batch", 8], ROOT / "tests/data/measurements.csv"
     job = ["tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8]
-    large = [*h100, "--reserve", "79.9GiB", "--fix", "pp=1,zero=0,recompute=full,offload=none"] if SHARE > 8 else ["llama-3-70b", *h100[1:]]
+    large = [*h100, "--reserve", "79.9GiB", "--fix", "pp=1,zero=0,recompute=full,offload=none"] if SHARE > 1 else ["llama-3-70b", *h100[1:]]
     check("a plan to print", run("plan", *job, "-o", plan).returncode == 0)
     verbs = [("plan", *job, "--top", 2), ("plan", *job, "--pareto", "memory"), ("plan", *job[:-1], "auto:4", "--seq", 16), ("estimate", *h100),
              ("plan", *h100, "--target", "deepspeed", "--objective", "cost", "--price", "h100-sxm=2"), ("plan", *large),

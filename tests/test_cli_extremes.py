@@ -52,7 +52,7 @@ def plan_holds(folder):
 
     def holds(model, cluster, batch, *more):
         path.unlink(missing_ok=True)
-        result = run("plan", model, "--cluster", cluster, "--batch", batch, "--gap", GAP, "--time-limit", 4, "-o", path, *more)
+        result = run("plan", model, "--cluster", cluster, "--batch", batch, "--gap", GAP, "--time-limit", 2, "-o", path, *more)
         why = wrong(result, (0, 1, 2, 3))
         if result.returncode == 1 and not re.search("time.limit", result.stderr):
             why = "ends with 1"
@@ -66,7 +66,7 @@ def plan_holds(folder):
             return f"complete with a gap of {proof['proof_gap']}", result
         users = [("check", path), ("show", path), ("simulate", path, "--json")]
         if DRAWN or not more:
-            users += [("explain", path, "--part", "what-if", "--time-limit", 4), ("compare", path, path), ("diff", path, path)]
+            users += [("explain", path, "--part", "what-if", "--time-limit", 2), ("compare", path, path), ("diff", path, path)]
         for words in users if plan["decisions"]["micro_batches"] <= 4096 else users[:2]:
             result = run(*words)
             if why := wrong(result):

@@ -12,6 +12,29 @@
 #include "tests/random_numbers.h"
 #include <stdio.h>
 
+/* All pairs, and the combinations that hold the legal ones. They take longer to find than most take to run, so they are
+ * found once, before each test begins in a process of its own. */
+static struct {
+    struct combination_graphs graphs;
+    struct combination_pairs pairs;
+    struct combination *array;
+    int count;
+} whole;
+
+static void whole_open(void)
+{
+    combination_graphs_open(&whole.graphs);
+    combination_pairs_open(&whole.pairs, &whole.graphs);
+    whole.array = covering_array(&whole.graphs, &whole.pairs, &whole.count);
+}
+
+static void whole_close(void)
+{
+    free(whole.array);
+    combination_pairs_close(&whole.pairs);
+    combination_graphs_close(&whole.graphs);
+}
+
 /* What one rank computes of a model, with and without clipping; made when it is first asked for. */
 struct references {
     struct reference of[2];
@@ -68,20 +91,11 @@ static void check_combination(const struct combination_graphs *graphs, struct re
 /* The combinations of one model. Only a small share of all cases leaves pairs out. */
 START_TEST(pairs_agree)
 {
-    struct combination_graphs graphs;
-    struct combination_pairs pairs;
     struct references references = { .made = { false } };
-    int count;
-    combination_graphs_open(&graphs);
-    combination_pairs_open(&pairs, &graphs);
-    struct combination *array = covering_array(&graphs, &pairs, &count);
-    for (int i = 0; i < count; i++)
-        if (array[i].row[COLUMN_MODEL] == _i && (!small_share() || in_share((uint64_t)i)))
-            check_combination(&graphs, &references, &array[i]);
-    free(array);
+    for (int i = 0; i < whole.count; i++)
+        if (whole.array[i].row[COLUMN_MODEL] == _i && (!small_share() || in_share((uint64_t)i)))
+            check_combination(&whole.graphs, &references, &whole.array[i]);
     references_close(&references);
-    combination_pairs_close(&pairs);
-    combination_graphs_close(&graphs);
 }
 END_TEST
 
@@ -95,30 +109,22 @@ static bool stands(const struct combination *array, int count, int a, int row_a,
 
 START_TEST(each_legal_pair_stands_in_the_array)
 {
-    struct combination_graphs graphs;
-    struct combination_pairs pairs;
-    int count, legal = 0, refused = 0;
-    combination_graphs_open(&graphs);
-    combination_pairs_open(&pairs, &graphs);
-    struct combination *array = covering_array(&graphs, &pairs, &count);
-    for (int i = 0; i < count; i++) {
+    int legal = 0, refused = 0;
+    for (int i = 0; i < whole.count; i++) {
         struct error error = { 0 };
-        ck_assert_msg(combination_verdict(&graphs, &array[i], &error) == PLAN_LEGAL, "%s: %s",
-                      combination_name(&graphs, &array[i]), error.message);
+        ck_assert_msg(combination_verdict(&whole.graphs, &whole.array[i], &error) == PLAN_LEGAL, "%s: %s",
+                      combination_name(&whole.graphs, &whole.array[i]), error.message);
     }
     for (int a = 0; a < COLUMN_COUNT; a++)
         for (int b = a + 1; b < COLUMN_COUNT; b++)
             for (int i = 0; i < row_count((enum column)a); i++)
                 for (int j = 0; j < row_count((enum column)b); j++) {
-                    bool is_legal = pair_of(&pairs, (enum column)a, i, (enum column)b, j)->verdict == PLAN_LEGAL;
-                    ck_assert_msg(stands(array, count, a, i, b, j) == is_legal, "%s row %d with %s row %d",
+                    bool is_legal = pair_of(&whole.pairs, (enum column)a, i, (enum column)b, j)->verdict == PLAN_LEGAL;
+                    ck_assert_msg(stands(whole.array, whole.count, a, i, b, j) == is_legal, "%s row %d with %s row %d",
                                   column_name((enum column)a), i, column_name((enum column)b), j);
                     legal += is_legal, refused += !is_legal;
                 }
     ck_assert_int_gt(legal, 50 * refused); /* hardly any rows exclude each other */
-    free(array);
-    combination_pairs_close(&pairs);
-    combination_graphs_close(&graphs);
 }
 END_TEST
 
@@ -140,24 +146,18 @@ static void check_file(const struct combination_graphs *graphs, const struct pai
 
 START_TEST(refused_pairs_are_named)
 {
-    struct combination_graphs graphs;
-    struct combination_pairs pairs;
-    combination_graphs_open(&graphs);
-    combination_pairs_open(&pairs, &graphs);
     for (int a = 0; a < COLUMN_COUNT; a++)
         for (int b = a + 1; b < COLUMN_COUNT; b++)
             for (int i = 0; i < row_count((enum column)a); i++)
                 for (int j = 0; j < row_count((enum column)b); j++) {
-                    const struct pair_verdict *pair = pair_of(&pairs, (enum column)a, i, (enum column)b, j);
+                    const struct pair_verdict *pair = pair_of(&whole.pairs, (enum column)a, i, (enum column)b, j);
                     if (pair->verdict != PLAN_REFUSED)
                         continue;
                     ck_assert_int_eq(pair->error.kind, ERROR_INPUT);
                     ck_assert_msg(pair->names_both, "%s row %d with %s row %d: %s", column_name((enum column)a), i,
                                   column_name((enum column)b), j, pair->error.message);
-                    check_file(&graphs, pair);
+                    check_file(&whole.graphs, pair);
                 }
-    combination_pairs_close(&pairs);
-    combination_graphs_close(&graphs);
 }
 END_TEST
 
@@ -271,14 +271,8 @@ static void run_model(const struct combination_graphs *graphs, const struct comb
 
 START_TEST(the_whole_product_agrees)
 {
-    struct combination_graphs graphs;
-    struct combination_pairs pairs;
-    combination_graphs_open(&graphs);
-    combination_pairs_open(&pairs, &graphs);
     for (int model = 0; model < COMBINATION_MODELS; model++)
-        run_model(&graphs, &pairs, model);
-    combination_pairs_close(&pairs);
-    combination_graphs_close(&graphs);
+        run_model(&whole.graphs, &whole.pairs, model);
 }
 END_TEST
 
@@ -327,7 +321,9 @@ static Suite *combinations_suite(void)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "full") == 0)
-        return full_main(argc > 2 ? argv[2] : NULL);
-    return oracle_main(combinations_suite());
+    whole_open();
+    bool full = argc > 1 && strcmp(argv[1], "full") == 0;
+    int status = full ? full_main(argc > 2 ? argv[2] : NULL) : oracle_main(combinations_suite());
+    whole_close();
+    return status;
 }

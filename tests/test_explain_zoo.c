@@ -3,7 +3,7 @@
 #include "tests/zoo_search.h"
 #include <string.h>
 
-/* gpt2 in 8 sequences on four consumer GPUs: plans of several kinds lie close to each other. */
+/* gpt2 in 8 sequences on four consumer GPUs, or two: plans of several kinds lie close to each other. */
 struct job {
     struct model *model;
     struct cluster *cluster;
@@ -15,7 +15,7 @@ struct job {
 static void job_open(struct job *job)
 {
     job->model = model_of_zoo("gpt2");
-    job->cluster = cluster_open("1x4:rtx4090");
+    job->cluster = cluster_open(all_cases() ? "1x4:rtx4090" : "1x2:rtx4090");
     job->facts = (struct facts){ .cluster = job->cluster };
     job->options = (struct search_options){ .space = space_default(8, 0, DTYPE_BF16), .top = 1, .gap_ppm = 1000 };
     explainer_open(&job->e, job->model, &job->facts, &job->options);
@@ -146,7 +146,8 @@ START_TEST(all_that_show_several_know_the_alternatives)
     ck_assert_int_ge(list.count, 6);
     check_shortest(&job.e, plan, &list);
     check_ranking(&job, &list);
-    check_frontier(&job.e);
+    if (all_cases()) /* tests/test_explain_several.c has it of a toy */
+        check_frontier(&job.e);
     job_close(&job);
 }
 END_TEST

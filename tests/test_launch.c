@@ -2,6 +2,7 @@
  * program starts itself under mpirun; where the module or mpirun is absent, it says so and tests the rest. */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/combinations.h"
+#include "tests/random_numbers.h"
 #include "tests/started_ranks.h"
 #include "executor/backends.h"
 #include "executor/kernel.h"
@@ -54,21 +55,22 @@ struct world {
     struct program *program;
 };
 
-/* From all parts of the array. */
+/* A legal plan, drawn: all that tests/test_combinations.c runs are dear to list in each rank. */
 static void open_sampled(struct world *w, int number)
 {
     struct combination_graphs graphs;
-    struct combination_pairs pairs;
-    int count;
+    struct combination c;
+    struct error error;
+    uint64_t state = (uint64_t)number << 32;
     combination_graphs_open(&graphs);
-    combination_pairs_open(&pairs, &graphs);
-    struct combination *array = covering_array(&graphs, &pairs, &count), *c = &array[count * number / SAMPLED];
-    while (c->row[COLUMN_MODEL] == COMBINATION_OPAQUE || c->row[COLUMN_MODEL] == COMBINATION_PLANNED)
-        c++;
-    w->graph = tiny_graph(combination_model(c->row[COLUMN_MODEL]));
-    w->plan = combination_plan(&graphs, c);
-    free(array);
-    combination_pairs_close(&pairs);
+    do {
+        for (int column = 0; column < COLUMN_COUNT; column++)
+            c.row[column] = (int)draw(&state, (uint64_t)row_count((enum column)column));
+        error = (struct error){ 0 };
+    } while (c.row[COLUMN_MODEL] == COMBINATION_OPAQUE || c.row[COLUMN_MODEL] == COMBINATION_PLANNED ||
+             combination_verdict(&graphs, &c, &error) != PLAN_LEGAL);
+    w->graph = tiny_graph(combination_model(c.row[COLUMN_MODEL]));
+    w->plan = combination_plan(&graphs, &c);
     combination_graphs_close(&graphs);
 }
 

@@ -32,7 +32,7 @@ static void never_longer(const char *name, const struct world *world, struct sea
     int64_t least_ns = INT64_MAX;
     int improved = 0;
     bool ended = true;
-    for (int64_t ticks = 1; ended; ticks += 1 + ticks / (small_share() ? 1 : 5)) {
+    for (int64_t ticks = 1; ended; ticks += 1 + ticks / (small_share() ? 1 : all_cases() ? 5 : 2)) {
         struct search_result *result = search_for(world, options, ticks);
         int64_t step_ns = step_of(result);
         ck_assert_msg(step_ns <= least_ns, "%s: %lld ns after %lld ticks, %lld before", name, (long long)step_ns,

@@ -230,7 +230,7 @@ START_TEST(twins_give_the_same_answer)
         for (int stages = 0; stages <= 4; stages += 2) {
             if (!in_turn(n + stages / 2, 3))
                 continue;
-            struct search_options options = quiet_options_of(16);
+            struct search_options options = quiet_options_of(all_cases() ? 16 : 8);
             if (stages > 0)
                 options.space.stages = (struct allowed){ 1, { stages } };
             struct search_result *a = run_search(&one, &options), *b = run_search(&two, &options);

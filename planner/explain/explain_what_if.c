@@ -382,30 +382,32 @@ static bool answer_draw(void *self, int index, const struct solution *found, str
     return true;
 }
 
-/* Times what is known of the job under the draws' facts. Of dear plans only the explained one is timed again. */
+/* Times what is known of the job under the draws' facts, each plan lowered once for all of them. Of dear plans only the
+ * explained one is timed again. */
 static bool time_known(struct drawing *d, int count, struct error *err)
 {
     struct explainer *e = d->e;
     const struct facts *facts[MOST_QUERIES] = { NULL };
-    for (int i = 0; i < count; i++)
-        facts[i] = d->queries[i].facts;
-    if (!explainer_accounts(e, d->plan, facts, count, d->owns, err))
-        return false;
+    struct account others[MOST_QUERIES];
     for (int i = 0; i < count; i++) {
-        struct account account = d->owns[i];
-        const struct explained *best = account.fits ? d->plan : NULL;
-        for (int k = 0; k < e->known_count && !explainer_is_dear(d->plan); k++) {
-            const struct known_plan *known = &e->known[k];
-            struct account other;
-            if (known->own.kind != SOLUTION_PLAN || known->explained == d->plan)
-                continue;
-            if (!explainer_account(e, known->explained, facts[i], &other, err))
-                return false;
-            compete(known->explained, &other, &best, &account);
-        }
-        d->best_ns[i] = best ? account.step_ns : INT64_MAX;
+        facts[i] = d->queries[i].facts;
+        d->best_ns[i] = INT64_MAX;
+    }
+    for (int k = 0; k < e->known_count; k++) {
+        const struct known_plan *known = &e->known[k];
+        const bool own = known->explained == d->plan;
+        struct account *accounts = own ? d->owns : others;
+        if (!own && (known->own.kind != SOLUTION_PLAN || explainer_is_dear(d->plan)))
+            continue;
+        if (!explainer_accounts(e, known->explained, facts, count, accounts, err))
+            return false;
+        for (int i = 0; i < count; i++)
+            if (accounts[i].fits)
+                d->best_ns[i] = min_i64(d->best_ns[i], accounts[i].step_ns);
+    }
+    for (int i = 0; i < count; i++) {
         d->queries[i].rival = d->plan->plan;
-        d->queries[i].worth_ns = best ? account.step_ns : 0;
+        d->queries[i].worth_ns = d->best_ns[i] < INT64_MAX ? d->best_ns[i] : 0;
     }
     return true;
 }
