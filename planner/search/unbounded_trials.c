@@ -77,7 +77,8 @@ static bool is_akin(const struct config *config, const struct config *leader)
             !memcmp(config->turns, leader->turns, (size_t)config->shape_count * sizeof *config->turns)) &&
            config->prefetch == leader->prefetch && config->bucket_bytes == leader->bucket_bytes &&
            (config->order.index == leader->order.index || joined_ends_are(config)) &&
-           (config->micro == leader->micro || config->micro == 2 * leader->micro);
+           (config->micro == leader->micro || config->micro == 2 * leader->micro ||
+            2 * config->micro == leader->micro);
 }
 
 /* Takes the other's solution under the schedule of c; *fits tells whether it has room for it. */
